@@ -21,25 +21,9 @@
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/base/shared_block.h"
 
 namespace hotkv {
-
-// Reference-counted bytes: a large value that a reply, a log block and the keyspace may hold at the same time.
-class SharedBlock {
- public:
-  static SharedBlock* New(size_t size);  // one reference; data() is to be filled before it is shared
-  void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void Unref();
-  char* data() { return reinterpret_cast<char*>(this + 1); }
-  size_t size() const { return size_; }
-  std::string_view view() { return {data(), size_}; }
-
- private:
-  explicit SharedBlock(size_t size) : size_(size) {}
-
-  std::atomic<uint32_t> refs_{1};
-  size_t size_;
-};
 
 // Blocks of one size for output chains, kept for reuse; the newest first, since it is still in the cache.
 class BlockPool {

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "engine/base/coding.h"
-#include "engine/store/shared_block.h"
+#include "engine/base/shared_block.h"
 
 namespace hotkv {
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "engine/base/check.h"
-#include "engine/store/shared_block.h"
+#include "engine/base/shared_block.h"
 
 namespace hotkv {
 

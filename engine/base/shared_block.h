@@ -21,6 +21,7 @@ class SharedBlock {
     void* memory = mi_malloc(sizeof(SharedBlock) + capacity);
     return new (memory) SharedBlock(static_cast<uint32_t>(size), static_cast<uint32_t>(capacity));
   }
+  static SharedBlock* New(size_t size) { return Make(size, size); }
   static SharedBlock* Copy(std::string_view bytes) {
     SharedBlock* block = Make(bytes.size(), bytes.size());
     std::memcpy(block->data(), bytes.data(), bytes.size());
