@@ -52,6 +52,12 @@ class File {
   // fdatasync: file content and size are durable when this returns OK. After a failure the file's unsynced bytes are
   // unknown: callers must not sync the same file again and take success for the earlier bytes.
   virtual Status Sync() = 0;
+  // WriteGatherAt and then Sync, as one submission where the implementation can: the sync counts only once every byte
+  // of this write has been seen to be written.
+  virtual Status WriteGatherAndSyncAt(uint64_t offset, std::span<const std::string_view> pieces) {
+    HOTKV_RETURN_IF_ERROR(WriteGatherAt(offset, pieces));
+    return Sync();
+  }
   virtual Status Truncate(uint64_t size) = 0;
   // Reserves blocks so that a later write or a mapping of the range cannot meet a full disk; grows the file.
   virtual Status Allocate(uint64_t offset, uint64_t length) = 0;
@@ -105,6 +111,9 @@ class Env {
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
 };
 
+// False where io_uring_setup or one of the operations used is refused; FileIo::kUring is then kPosix.
+bool UringFilesWork();
+
 // The operating system's files. A process-wide object that is never destroyed.
 Env* PosixEnv();
 
@@ -115,5 +124,7 @@ Status WriteFileAtomically(Env* env, const std::string& path, std::string_view c
 // Removes a folder with everything in it; OK when it does not exist.
 Status RemoveTree(Env* env, const std::string& path);
 std::string JoinPath(std::string_view folder, std::string_view name);
+// The folder that holds the path's last part; "." for a bare name.
+std::string ParentFolder(std::string_view path);
 
 }  // namespace hotkv
