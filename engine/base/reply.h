@@ -7,6 +7,7 @@
 // Thread rules: as the chain it writes to: one thread at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -22,8 +23,9 @@ struct Header {
   uint8_t size;
 };
 inline constexpr size_t kReadyHeaders = 1024;
-extern const Header* const kBulkHeaders;   // "$0\r\n" to "$1023\r\n"
-extern const Header* const kArrayHeaders;  // "*0\r\n" to "*1023\r\n"
+using Headers = std::array<Header, kReadyHeaders>;
+extern const Headers kBulkHeaders;   // "$0\r\n" to "$1023\r\n"
+extern const Headers kArrayHeaders;  // "*0\r\n" to "*1023\r\n"
 }  // namespace reply_internal
 
 class ReplyWriter {
@@ -120,7 +122,7 @@ class ReplyWriter {
     out_->Commit(p + N - 1);
   }
   void Header(char kind, size_t count);
-  void Header(char kind, size_t count, const reply_internal::Header* ready) {
+  void Header(char kind, size_t count, const reply_internal::Headers& ready) {
     if (count >= reply_internal::kReadyHeaders) [[unlikely]] return Header(kind, count);
     char* p = out_->Reserve(8);
     std::memcpy(p, &ready[count], 8);
