@@ -1,0 +1,59 @@
+// Executor: runs one command - checks, keys, locks, handler, commit - and MULTI/EXEC. The server's session calls
+// Dispatch for every parsed command, in pipeline order.
+//
+// Thread rules: the worker's own thread, inside the stop gate and with the reclaim slot pinned only during prefetch.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/reply.h"
+#include "engine/commands/command_spec.h"
+#include "engine/tx/client_state.h"
+
+namespace hotkv {
+
+class Engine;
+struct WorkerState;
+
+struct DispatchResult {
+  enum class Kind : uint8_t {
+    kDone,
+    kRetry,  // nothing was done (the log is behind): call again later, and no later command of this client before
+  };
+  Kind kind = Kind::kDone;
+  uint64_t hold_epoch = 0;  // under appendfsync always the reply waits until this epoch is durable
+  const CommandSpec* spec = nullptr;  // what ran (the subcommand); null for an unknown command
+};
+
+class Executor {
+ public:
+  Executor(Engine* engine, WorkerState* worker) : engine_(engine), worker_(worker) {}
+
+  // Looks the command up (container and subcommand) without running it: for the prefetch passes. Null when unknown.
+  const CommandSpec* Lookup(Args args) const;
+  // First key of a call for the prefetch passes; false when there is none.
+  static bool FirstKey(const CommandSpec& spec, Args args, std::string_view* key);
+
+  // spec: as Lookup gave it (null: unknown). Answers errors for unknown commands, arity, loading, MISCONF, OOM; queues
+  // inside MULTI. Authentication is the session's.
+  DispatchResult Dispatch(ClientState& client, const CommandSpec* spec, Args args, ReplyWriter& reply);
+
+  // The handlers of MULTI, EXEC, DISCARD (transactions family) work through these.
+  static void Exec(class CommandContext& ctx);
+
+  // Key indexes of a call; false on a malformed one.
+  static bool KeysOf(const CommandSpec& spec, Args args, std::vector<uint32_t>* indexes);
+
+ private:
+  bool Refuse(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
+  void Queue(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
+  DispatchResult Run(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
+  uint64_t RunExec(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
+  void RunQueued(ClientState& client, const QueuedCommand& queued, ReplyWriter& reply);
+
+  Engine* const engine_;
+  WorkerState* const worker_;
+};
+
+}  // namespace hotkv

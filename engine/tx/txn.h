@@ -1,0 +1,117 @@
+// Txn: one commit in the making - a command, or all commands of an EXEC. It holds the stripes' locks, is the only way in
+// which handlers look at and change the keyspace, records what changed as effects, and stamps and publishes them.
+//
+// A worker has one Txn and uses it again and again; nothing is allocated for a small command.
+//
+// Thread rules: its worker's thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/store/keyspace.h"
+#include "engine/tx/effect.h"
+
+namespace hotkv {
+
+class ClientState;
+class Engine;
+struct WorkerState;
+
+class Txn {
+ public:
+  Txn(Engine* engine, WorkerState* worker) : engine_(engine), worker_(worker) {}
+  Txn(const Txn&) = delete;
+  Txn& operator=(const Txn&) = delete;
+
+  // --- the executor's side ---
+  void Begin(int64_t now_ms);
+  void LockKey(const KeyRef& key);
+  void LockKeys(std::span<const KeyRef> keys);  // any order, duplicates allowed
+  void AdoptAll();                              // the caller has stopped all other workers
+  // Publishes the effects, if any, and unlocks. Returns the newest epoch that the touched stripes carry: a reply must
+  // wait for it under appendfsync always.
+  uint64_t CommitAndUnlock();
+
+  // --- the handlers' side ---
+  int64_t now_ms() const { return now_ms_; }
+  Keyspace& keyspace();
+  bool holds_all() const { return holds_all_; }
+
+  // The live entry of a key, or null. An entry past its time is deleted on the way (hidden only, while nothing can be
+  // written). Find counts a hit or a miss and touches the access clock, Peek does neither.
+  Entry* Find(uint32_t db, const KeyRef& key);
+  Entry* Peek(uint32_t db, const KeyRef& key);
+
+  // Each records its effect. expire_at_ms 0: none.
+  void SetString(uint32_t db, const KeyRef& key, std::string_view value, int64_t expire_at_ms);
+  // As SetString for a value over kInlineValueBytesMax that is in a block already; takes over the reference.
+  void SetBlock(uint32_t db, const KeyRef& key, SharedBlock* block, int64_t expire_at_ms);
+  void SetInt(uint32_t db, const KeyRef& key, int64_t value, int64_t expire_at_ms);
+  // Appends to a string entry or makes one (integers become text first). Returns the new length.
+  size_t Append(uint32_t db, const KeyRef& key, std::string_view bytes);
+  size_t SetRange(uint32_t db, const KeyRef& key, size_t offset, std::string_view bytes);
+  bool Delete(uint32_t db, const KeyRef& key);
+  void SetExpire(uint32_t db, const KeyRef& key, int64_t at_ms);  // the key must exist; 0 persists
+  // Moves the entry with its expiry to another key, over whatever is there. Both stripes are locked; from != to.
+  void Move(uint32_t from_db, const KeyRef& from, uint32_t to_db, const KeyRef& to);
+  // Copies a value (string; types with objects say themselves how) over whatever is at `to`.
+  void CopyString(uint32_t db, const KeyRef& from, uint32_t to_db, const KeyRef& to);
+
+  // Links a new object to a key that does not exist; takes over the reference. Records kObjectCreate (with the
+  // definition) and kLink.
+  void LinkNewObject(uint32_t db, const KeyRef& key, Object* object, std::string_view definition);
+  // A change of an object's content, in the type's own form. `key` is the key that links to it.
+  void RecordObjectChange(const KeyRef& key, uint64_t object_id, std::string_view change);
+
+  // Whole keyspace: requires holds_all().
+  void FlushDb(uint32_t db);
+  void SwapDb(uint32_t a, uint32_t b);
+
+  // For commands that declare no keys (SCAN, KEYS, ...): one stripe at a time. Nothing is locked twice when this
+  // transaction holds all.
+  void LockStripe(Stripe& stripe);
+  void UnlockStripe(Stripe& stripe);
+
+  // WATCH.
+  void Watch(ClientState& client, uint32_t db, const KeyRef& key);
+  static void Unwatch(Engine& engine, ClientState& client);
+
+  bool has_effects() const { return !effects_.empty(); }
+
+ private:
+  struct PendingEffect {
+    uint32_t offset = 0;  // in tails_
+    uint32_t size = 0;
+    uint16_t group = 0;
+    SharedBlockRef large;
+  };
+
+  Stripe& StripeOf(const KeyRef& key);
+  void Record(const Effect& effect, uint32_t stripe_or_group_is_object, SharedBlock* large);
+  void RecordKeyed(const Effect& effect, const KeyRef& key, SharedBlock* large = nullptr);
+  void RecordObject(const Effect& effect, SharedBlock* large = nullptr);
+  void NotifyWatchers(Stripe& stripe, uint32_t db, std::string_view key);
+  void DropSlot(uint32_t db, const KeyRef& key, Entry** slot);  // entry and, if it is the link, the object
+  void DisposeEntry(Entry* entry);
+  // Puts an entry (already made) under the key, replacing what is there.
+  void Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry);
+  Entry** LiveSlot(uint32_t db, const KeyRef& key);
+  SharedBlock* OwnBlock(Entry** slot, Stripe& stripe, size_t capacity);
+  void TouchExpiry(Stripe& stripe, int64_t at_ms);
+  void Publish();
+
+  Engine* const engine_;
+  WorkerState* const worker_;
+  int64_t now_ms_ = 0;
+  bool holds_all_ = false;
+  std::vector<Stripe*> locked_;  // ascending
+  uint64_t touched_lsn_ = 0;     // newest lsn among stripes unlocked one by one
+  std::string tails_;
+  std::vector<PendingEffect> effects_;
+};
+
+}  // namespace hotkv
