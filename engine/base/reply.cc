@@ -95,9 +95,18 @@ void ReplyWriter::Header(char kind, size_t count) {
 }
 
 void ReplyWriter::Double(double value) {
+  char* p = out_->Reserve(kDoubleTextMax + 16);
+  if (resp3()) {
+    *p++ = ',';
+    return out_->Commit(LineEnd(WriteDouble(p, value)));
+  }
   char text[kDoubleTextMax];
-  const std::string_view digits(text, static_cast<size_t>(WriteDouble(text, value) - text));
-  resp3() ? Line(',', digits) : Bulk(digits);
+  const auto size = static_cast<size_t>(WriteDouble(text, value) - text);
+  const reply_internal::Header& header = reply_internal::kBulkHeaders[size];
+  std::memcpy(p, &header, 8);
+  p += header.size;
+  std::memcpy(p, text, size);
+  out_->Commit(LineEnd(p + size));
 }
 
 void ReplyWriter::BigNumber(std::string_view digits) { resp3() ? Line('(', digits) : Bulk(digits); }
