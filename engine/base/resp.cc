@@ -42,39 +42,43 @@ int HexValue(char c) {
   return -1;
 }
 
-// Splits an inline request into words, by the rules of redis-cli's prompt, and decodes them where they stand (no escape
-// is longer than what it stands for).
+// Splits an inline request into words, by the rules of redis-cli's prompt. A word without quotes is a view of the line;
+// others are decoded into `decoded`.
 class LineSplitter {
  public:
-  LineSplitter(char* begin, char* end) : p_(begin), end_(end), out_(begin) {}
+  LineSplitter(std::string_view line, std::deque<std::string>* decoded)
+      : p_(line.data()), end_(line.data() + line.size()), decoded_(decoded) {}
 
   // The next word; empty at the end of the line or for unbalanced quotes, see failed().
   std::optional<std::string_view> Next() {
     while (p_ < end_ && IsBlank(*p_)) ++p_;
-    if (p_ == end_ || *p_ == '\0') return std::nullopt;
-    out_ = p_;
-    char* const word = out_;
-    while (p_ < end_ && !IsBlank(*p_) && *p_ != '\0') {
-      const bool fine = *p_ == '"' ? DoubleQuoted() : *p_ == '\'' ? SingleQuoted() : Plain();
+    if (AtWordEnd()) return std::nullopt;
+    const char* const word = p_;
+    while (!AtWordEnd() && *p_ != '"' && *p_ != '\'') ++p_;
+    if (AtWordEnd()) return std::string_view(word, static_cast<size_t>(p_ - word));
+    std::string& out = decoded_->emplace_back(word, p_);
+    while (!AtWordEnd()) {
+      const bool fine = *p_ == '"' ? DoubleQuoted(&out) : *p_ == '\'' ? SingleQuoted(&out) : Plain(&out);
       if (!fine) {
         failed_ = true;
         return std::nullopt;
       }
     }
-    return std::string_view(word, static_cast<size_t>(out_ - word));
+    return out;
   }
   bool failed() const { return failed_; }
 
  private:
-  bool Plain() {
-    *out_++ = *p_++;
+  bool Plain(std::string* out) {
+    out->push_back(*p_++);
     return true;
   }
 
-  // A closing quote must end the word.
+  // A zero byte ends the line, as in Redis.
   bool AtWordEnd() const { return p_ == end_ || IsBlank(*p_) || *p_ == '\0'; }
 
-  bool DoubleQuoted() {
+  // A closing quote must end the word.
+  bool DoubleQuoted(std::string* out) {
     ++p_;
     while (p_ < end_ && *p_ != '\0') {
       if (*p_ == '"') {
@@ -82,17 +86,17 @@ class LineSplitter {
         return AtWordEnd();
       }
       if (*p_ == '\\' && end_ - p_ > 1) {
-        Escape();
+        Escape(out);
       } else {
-        *out_++ = *p_++;
+        out->push_back(*p_++);
       }
     }
     return false;
   }
 
-  void Escape() {
+  void Escape(std::string* out) {
     if (p_[1] == 'x' && end_ - p_ > 3 && HexValue(p_[2]) >= 0 && HexValue(p_[3]) >= 0) {
-      *out_++ = static_cast<char>(HexValue(p_[2]) * 16 + HexValue(p_[3]));
+      out->push_back(static_cast<char>(HexValue(p_[2]) * 16 + HexValue(p_[3])));
       p_ += 4;
       return;
     }
@@ -105,11 +109,11 @@ class LineSplitter {
       case 'a': c = '\a'; break;
       default: break;
     }
-    *out_++ = c;
+    out->push_back(c);
     p_ += 2;
   }
 
-  bool SingleQuoted() {
+  bool SingleQuoted(std::string* out) {
     ++p_;
     while (p_ < end_ && *p_ != '\0') {
       if (*p_ == '\'') {
@@ -117,14 +121,14 @@ class LineSplitter {
         return AtWordEnd();
       }
       if (*p_ == '\\' && end_ - p_ > 1 && p_[1] == '\'') ++p_;
-      *out_++ = *p_++;
+      out->push_back(*p_++);
     }
     return false;
   }
 
-  char* p_;
-  char* const end_;
-  char* out_;
+  const char* p_;
+  const char* const end_;
+  std::deque<std::string>* const decoded_;
   bool failed_ = false;
 };
 
@@ -133,16 +137,18 @@ class LineSplitter {
 void RequestBatch::Clear() {
   requests_.clear();
   used_ = 0;
+  if (!decoded_.empty()) decoded_.clear();
   if (args_.size() > kKeptArgsMax) {
     args_.resize(kKeptArgsMax);
     args_.shrink_to_fit();
   }
 }
 
-// The usual case: a request that lies in the buffer as a whole and in plain form. Returns its bytes, or 0 if it is
+// The usual case: a request that lies in the buffer as a whole and in plain form. Returns where it ends, or 0 if it is
 // anything else.
-size_t RequestParser::ParseWhole(std::span<char> data, const ParseLimits& limits, RequestBatch* batch) {
-  const char* p = data.data() + 1;
+size_t RequestParser::ParseWhole(std::string_view data, size_t at, const ParseLimits& limits,
+                                 RequestBatch* batch) {
+  const char* p = data.data() + at + 1;
   const char* const end = data.data() + data.size();
   const int64_t count = PlainLength(&p, end);
   if (count <= 0 || count > kWholeArgsMax) return 0;
@@ -156,30 +162,29 @@ size_t RequestParser::ParseWhole(std::span<char> data, const ParseLimits& limits
     *arg = {p, static_cast<size_t>(size)};
     p += size + 2;
   } while (++arg != args_end);
-  const auto bytes = static_cast<size_t>(p - data.data());
-  batch->Add(static_cast<size_t>(count), bytes);
-  return bytes;
+  const auto end_offset = static_cast<size_t>(p - data.data());
+  batch->Add(static_cast<size_t>(count), end_offset);
+  return end_offset;
 }
 
-RequestParser::Parsed RequestParser::Parse(std::span<char> data, const ParseLimits& limits,
+RequestParser::Parsed RequestParser::Parse(std::string_view data, const ParseLimits& limits,
                                            RequestBatch* batch) {
   size_t consumed = 0;
   const size_t batch_end = batch->size() + limits.requests_max;
   while (consumed < data.size()) {
     if (batch->size() >= batch_end) return {Outcome::kFull, consumed};
-    const std::span<char> rest = data.subspan(consumed);
-    if (rest[0] == '*' && scanned_ == 0 && limits.authenticated) [[likely]] {
-      const size_t bytes = ParseWhole(rest, limits, batch);
-      if (bytes > 0) [[likely]] {
-        consumed += bytes;
+    if (data[consumed] == '*' && scanned_ == 0 && limits.authenticated) [[likely]] {
+      const size_t end_offset = ParseWhole(data, consumed, limits, batch);
+      if (end_offset > 0) [[likely]] {
+        consumed = end_offset;
         continue;
       }
     }
-    const Request request =
-        rest[0] == '*' ? ParseMultibulk(rest, limits, batch) : ParseInline(rest, batch);
+    const Request request = data[consumed] == '*' ? ParseMultibulk(data, consumed, limits, batch)
+                                                  : ParseInline(data, consumed, batch);
     if (request.step == Step::kNeedMore) break;
     if (request.step == Step::kError) return {Outcome::kError, consumed};
-    consumed += request.bytes;
+    consumed = request.end_offset;
   }
   return {Outcome::kNeedMore, consumed};
 }
@@ -200,7 +205,7 @@ void RequestParser::ResetPartial() {
   if (args_.capacity() > 4096) args_.shrink_to_fit();
 }
 
-RequestParser::Step RequestParser::ParseCount(std::span<char> data, const ParseLimits& limits) {
+RequestParser::Step RequestParser::ParseCount(std::string_view data, const ParseLimits& limits) {
   const auto* cr = static_cast<const char*>(std::memchr(data.data(), '\r', data.size()));
   if (cr == nullptr) {
     return data.size() > kLineBytesMax ? Fail("too big mbulk count string") : Step::kNeedMore;
@@ -217,7 +222,7 @@ RequestParser::Step RequestParser::ParseCount(std::span<char> data, const ParseL
   return *count > 0 ? Step::kDone : Step::kSkipped;
 }
 
-RequestParser::Step RequestParser::ParseBulkLength(std::span<char> data, const ParseLimits& limits) {
+RequestParser::Step RequestParser::ParseBulkLength(std::string_view data, const ParseLimits& limits) {
   const char* const begin = data.data() + scanned_;
   const size_t size = data.size() - scanned_;
   const auto* cr = size == 0 ? nullptr : static_cast<const char*>(std::memchr(begin, '\r', size));
@@ -236,25 +241,26 @@ RequestParser::Step RequestParser::ParseBulkLength(std::span<char> data, const P
 }
 
 // The general path: goes as far as the bytes reach and goes on from there at the next call.
-RequestParser::Request RequestParser::ParseMultibulk(std::span<char> data, const ParseLimits& limits,
-                                                     RequestBatch* batch) {
+RequestParser::Request RequestParser::ParseMultibulk(std::string_view data, size_t at,
+                                                     const ParseLimits& limits, RequestBatch* batch) {
+  const std::string_view rest = data.substr(at);
   if (scanned_ == 0) {
-    const Step step = ParseCount(data, limits);
+    const Step step = ParseCount(rest, limits);
     if (step == Step::kSkipped) {
-      const size_t bytes = scanned_;
+      const size_t end_offset = at + scanned_;
       ResetPartial();
-      return {step, bytes};
+      return {step, end_offset};
     }
     if (step != Step::kDone) return {step, 0};
   }
   while (missing_args_ > 0) {
     if (bulk_bytes_ < 0) {
-      const Step step = ParseBulkLength(data, limits);
+      const Step step = ParseBulkLength(rest, limits);
       if (step != Step::kDone) return {step, 0};
     }
     const auto needed = static_cast<size_t>(bulk_bytes_) + 2;
-    if (data.size() - scanned_ < needed) {
-      missing_bytes_ = needed - (data.size() - scanned_);
+    if (rest.size() - scanned_ < needed) {
+      missing_bytes_ = needed - (rest.size() - scanned_);
       return {Step::kNeedMore, 0};
     }
     args_.push_back({scanned_, static_cast<size_t>(bulk_bytes_)});
@@ -263,33 +269,35 @@ RequestParser::Request RequestParser::ParseMultibulk(std::span<char> data, const
     missing_bytes_ = 0;
     --missing_args_;
   }
-  const size_t bytes = scanned_;
+  const size_t end_offset = at + scanned_;
   std::string_view* out = batch->Room(args_.size());
-  for (const ArgSpan& arg : args_) *out++ = {data.data() + arg.offset, arg.size};
-  batch->Add(args_.size(), bytes);
+  for (const ArgSpan& arg : args_) *out++ = rest.substr(arg.offset, arg.size);
+  batch->Add(args_.size(), end_offset);
   ResetPartial();
-  return {Step::kDone, bytes};
+  return {Step::kDone, end_offset};
 }
 
-RequestParser::Request RequestParser::ParseInline(std::span<char> data, RequestBatch* batch) {
-  auto* newline = static_cast<char*>(std::memchr(data.data(), '\n', data.size()));
-  if (newline == nullptr) {
-    const bool too_long = data.size() > kLineBytesMax;
+RequestParser::Request RequestParser::ParseInline(std::string_view data, size_t at,
+                                                  RequestBatch* batch) {
+  const std::string_view rest = data.substr(at);
+  const size_t newline = rest.find('\n');
+  if (newline == std::string_view::npos) {
+    const bool too_long = rest.size() > kLineBytesMax;
     return {too_long ? Fail("too big inline request") : Step::kNeedMore, 0};
   }
-  const auto bytes = static_cast<size_t>(newline - data.data()) + 1;
-  char* line_end = newline;
-  if (line_end != data.data() && line_end[-1] == '\r') --line_end;
-  LineSplitter splitter(data.data(), line_end);
+  std::string_view line = rest.substr(0, newline);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  LineSplitter splitter(line, &batch->decoded_);
   size_t count = 0;
   while (const std::optional<std::string_view> word = splitter.Next()) {
     batch->Room(count + 1)[count] = *word;
     ++count;
   }
   if (splitter.failed()) return {Fail("unbalanced quotes in request"), 0};
-  if (count == 0) return {Step::kSkipped, bytes};
-  batch->Add(count, bytes);
-  return {Step::kDone, bytes};
+  const size_t end_offset = at + newline + 1;
+  if (count == 0) return {Step::kSkipped, end_offset};
+  batch->Add(count, end_offset);
+  return {Step::kDone, end_offset};
 }
 
 }  // namespace hotkv

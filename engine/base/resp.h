@@ -4,7 +4,7 @@
 // Contract: Parse is given the bytes from the first one not consumed yet. What it consumed may be dropped once the
 // batch has been executed (its arguments point into those bytes); the rest is kept and given again with more behind it.
 // An incomplete request is not scanned twice: the parser remembers how far it came. Memory grows with what was
-// received, never with what a header announces. Inline requests with quotes are decoded in place.
+// received, never with what a header announces. Only quoted words of inline requests are copied, into the batch.
 //
 // Thread rules: a parser belongs to its connection's thread. Errors: kError with error(), after which the connection is
 // to be closed; requests before the faulty one are in the batch.
@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,8 +28,8 @@ class RequestBatch {
   std::span<const std::string_view> operator[](size_t i) const {
     return {args_.data() + requests_[i].first, requests_[i].count};
   }
-  // Bytes of the request on the wire.
-  size_t WireBytes(size_t i) const { return requests_[i].wire_bytes; }
+  // Where the request ended in the bytes given to Parse: what can be dropped when it is the last one that was executed.
+  size_t EndOffset(size_t i) const { return requests_[i].end_offset; }
   void Clear();
 
  private:
@@ -36,7 +37,7 @@ class RequestBatch {
   struct Request {
     size_t first;
     size_t count;
-    size_t wire_bytes;
+    size_t end_offset;
   };
   static constexpr size_t kKeptArgsMax = 16384;
 
@@ -45,14 +46,15 @@ class RequestBatch {
     if (args_.size() - used_ < count) [[unlikely]] args_.resize(used_ * 2 + count);
     return args_.data() + used_;
   }
-  void Add(size_t count, size_t wire_bytes) {
-    requests_.push_back({used_, count, wire_bytes});
+  void Add(size_t count, size_t end_offset) {
+    requests_.push_back({used_, count, end_offset});
     used_ += count;
   }
 
   std::vector<std::string_view> args_;  // [0, used_) are in use
   size_t used_ = 0;
   std::vector<Request> requests_;
+  std::deque<std::string> decoded_;  // quoted words of inline requests; a deque, since views point into them
 };
 
 struct ParseLimits {
@@ -73,9 +75,11 @@ class RequestParser {
     size_t consumed = 0;
   };
 
-  // Appends to the batch.
-  Parsed Parse(std::span<char> data, const ParseLimits& limits, RequestBatch* batch);
+  // Appends to the batch, which is empty or was filled from the same bytes.
+  Parsed Parse(std::string_view data, const ParseLimits& limits, RequestBatch* batch);
 
+  // Forgets the incomplete request: before bytes that were parsed already are given again.
+  void Rewind() { ResetPartial(); }
   // "Protocol error: ...", after kError.
   const std::string& error() const { return error_; }
   // True in the midst of a request.
@@ -94,16 +98,17 @@ class RequestParser {
     size_t offset;
     size_t size;
   };
+  // `at`: where the request begins. The offset is where it ended.
   struct Request {
     Step step;
-    size_t bytes;
+    size_t end_offset;
   };
 
-  static size_t ParseWhole(std::span<char> data, const ParseLimits& limits, RequestBatch* batch);
-  Request ParseMultibulk(std::span<char> data, const ParseLimits& limits, RequestBatch* batch);
-  Step ParseCount(std::span<char> data, const ParseLimits& limits);
-  Step ParseBulkLength(std::span<char> data, const ParseLimits& limits);
-  Request ParseInline(std::span<char> data, RequestBatch* batch);
+  static size_t ParseWhole(std::string_view data, size_t at, const ParseLimits& limits, RequestBatch* batch);
+  Request ParseMultibulk(std::string_view data, size_t at, const ParseLimits& limits, RequestBatch* batch);
+  Step ParseCount(std::string_view rest, const ParseLimits& limits);
+  Step ParseBulkLength(std::string_view rest, const ParseLimits& limits);
+  Request ParseInline(std::string_view data, size_t at, RequestBatch* batch);
   Step Fail(std::string text);
   void ResetPartial();
 

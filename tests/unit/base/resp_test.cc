@@ -89,7 +89,7 @@ TEST_CASE("inline requests and their quotes", "[resp]") {
   CHECK(FeedAllWays("PING\r\nget 'x\r\nPING\r\n").requests == std::vector<Words>{{"PING"}});
 }
 
-TEST_CASE("a request after an inline one that was decoded in place", "[resp]") {
+TEST_CASE("requests around inline ones with quotes", "[resp]") {
   const Seen seen = FeedAllWays("echo \"\\x41\\x42\"\r\n" + Encode({"GET", "a"}) + "echo 'x'\r\n");
   CHECK(seen.requests == std::vector<Words>{{"echo", "AB"}, {"GET", "a"}, {"echo", "x"}});
 }
@@ -180,6 +180,26 @@ TEST_CASE("a request of a hundred thousand arguments in small pieces is not scan
   std::vector<std::string> parts;
   for (size_t at = 0; at < text.size(); at += 64) parts.push_back(text.substr(at, 64));
   CHECK(Feed(parts).requests == std::vector<Words>{words});
+}
+
+TEST_CASE("what was not executed can be parsed again", "[resp]") {
+  const std::string text = Encode({"SET", "a", "1"}) + "\r\nset \"b c\" 2\r\n*0\r\n" + Encode({"GET", "a"}) + "*2\r\n$3\r\nGE";
+  const std::vector<Words> all = {{"SET", "a", "1"}, {"set", "b c", "2"}, {"GET", "a"}};
+  for (size_t executed = 1; executed <= all.size(); ++executed) {
+    RequestParser parser;
+    RequestBatch batch;
+    CHECK(parser.Parse(text, {}, &batch).outcome == RequestParser::Outcome::kNeedMore);
+    REQUIRE(batch.size() == all.size());
+    const size_t end = batch.EndOffset(executed - 1);
+    batch.Clear();
+    parser.Rewind();
+    const std::string rest = text.substr(end) + "T\r\n$1\r\nx\r\n";
+    CHECK(parser.Parse(rest, {}, &batch).consumed == rest.size());
+    REQUIRE(batch.size() == all.size() - executed + 1);
+    for (size_t i = executed; i < all.size(); ++i) {
+      CHECK(Words(batch[i - executed].begin(), batch[i - executed].end()) == all[i]);
+    }
+  }
 }
 
 TEST_CASE("an announced length reserves nothing", "[resp]") {
