@@ -1,0 +1,108 @@
+// Server: everything of a running process in one place - settings, engine, workers, clients, statistics. Handlers of the
+// server's own commands reach it through Client::server().
+//
+// Thread rules: members are constant after Start or say how they are guarded.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.h"
+#include "server/config/config.h"
+#include "server/session/client_registry.h"
+
+namespace hotkv {
+
+class Engine;
+class Worker;
+class Acceptor;
+
+// What the server asks of the part that keeps data on disk. Null where there is none (tests in memory).
+class DurabilityControl {
+ public:
+  virtual ~DurabilityControl() = default;
+  virtual Status Save() = 0;              // a snapshot, waits for it
+  virtual Status StartBackgroundSave() = 0;
+  virtual void Tick(int64_t now_ms) = 0;  // ten times a second: save points
+  virtual Status Shutdown(bool save) = 0;
+  virtual std::string InfoText() = 0;     // INFO persistence
+};
+
+// Counters that are not one worker's; relaxed.
+struct ServerStats {
+  std::atomic<uint64_t> connections_received{0};
+  std::atomic<uint64_t> connections_rejected{0};
+  std::atomic<uint64_t> query_buffer_limit_disconnections{0};
+  std::atomic<uint64_t> output_buffer_limit_disconnections{0};
+  std::atomic<uint64_t> net_input_bytes{0};
+  std::atomic<uint64_t> net_output_bytes{0};
+  std::atomic<uint64_t> acl_access_denied_auth{0};
+  std::atomic<uint64_t> peak_clients{0};
+};
+
+enum class ShutdownSave : uint8_t { kAsConfigured, kSave, kNoSave };
+
+class Server {
+ public:
+  Server(Config* config, Engine* engine);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  void SetDurability(DurabilityControl* durability) { durability_ = durability; }
+  DurabilityControl* durability_or_null() const { return durability_; }
+
+  // Binds the sockets and starts workers and acceptor.
+  Status Start();
+  // Blocks until RequestShutdown has been called and everything has stopped.
+  void WaitUntilStopped();
+  // Any thread, also a signal handler's helper. Stops accepting, ends the workers' loops.
+  void RequestShutdown(ShutdownSave save);
+  bool shutting_down() const { return shutting_down_.load(std::memory_order_acquire); }
+
+  Config& config() { return *config_; }
+  Engine& engine() { return *engine_; }
+  ClientRegistry& clients() { return clients_; }
+  ServerStats& stats() { return stats_; }
+  const std::string& run_id() const { return run_id_; }
+  int64_t started_ms() const { return started_ms_; }
+  unsigned worker_count() const { return static_cast<unsigned>(workers_.size()); }
+  Worker& worker(unsigned i) { return *workers_[i]; }
+  uint16_t tcp_port() const { return tcp_port_; }  // the one really bound, where port 0 was asked for in a test
+  std::string io_name() const;                     // "io_uring" or "epoll"
+
+  // A password is needed before other commands (requirepass, or a default user with one).
+  bool AuthRequired() const { return auth_required_.load(std::memory_order_relaxed); }
+  // AUTH; false: WRONGPASS.
+  bool Authenticate(std::string_view user, std::string_view password) const;
+
+  // Closes a client wherever it lives; takes effect a moment later. False when there is none.
+  bool KillClient(uint64_t id);
+  // Runs on the worker that owns the client, if it still lives then. Any thread.
+  void RunOnClient(uint64_t id, std::function<void(Client&)> call);
+  // Called by the log writer when the durable epoch has moved or writes may go on.
+  void OnDurable();
+
+ private:
+  friend class Worker;
+  friend class Acceptor;
+
+  Config* const config_;
+  Engine* const engine_;
+  DurabilityControl* durability_ = nullptr;
+  ClientRegistry clients_;
+  ServerStats stats_;
+  std::string run_id_;
+  int64_t started_ms_ = 0;
+  uint16_t tcp_port_ = 0;
+  std::atomic<bool> auth_required_{false};
+  std::atomic<bool> shutting_down_{false};
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+}  // namespace hotkv
