@@ -50,6 +50,14 @@ void Keyspace::ReplaceTable(Stripe& stripe, uint32_t db, Table* fresh) {
   if (old != nullptr) reclaim_->Retire([old] { Table::Free(old); });
 }
 
+void Keyspace::Reserve(Stripe& stripe, uint32_t db, uint64_t entries) {
+  if (entries == 0 || stripe.table(db) != nullptr) return;
+  const uint64_t chunks = entries * 16 / (Chunk::kSlots * 13) + 1;
+  HOTKV_CHECK(chunks < UINT32_MAX);
+  TableSlot(stripe, db).store(Table::Make(static_cast<uint32_t>(chunks), GrowthPercent(stripe)),
+                              std::memory_order_release);
+}
+
 void Keyspace::MaybeGrow(Stripe& stripe, uint32_t db) {
   Table* table = stripe.table(db);
   if (table == nullptr) {

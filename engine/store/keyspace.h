@@ -69,6 +69,8 @@ class Keyspace {
     return table == nullptr ? nullptr
                             : table->Find(PositionOf(ref.hash), Table::TagOf(ref.hash), ref.key);
   }
+  // Makes the database's table of this stripe large enough for `entries` at once, if there is none yet (loading).
+  void Reserve(Stripe& stripe, uint32_t db, uint64_t entries);
   // The key must not be there.
   void Insert(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry* entry);
   // Puts `entry` in the place of the slot's; the old one is destroyed, unless `keep_reference`: then only its shell.

@@ -32,8 +32,6 @@ class DurableObject : public Object {
   // From which ObjectType::create makes an empty object of the same shape.
   virtual void EncodeDefinition(std::string* out) const = 0;
   virtual Status ApplyChange(std::string_view change) = 0;
-  // Order-free hash of the content (DEBUG DIGEST, restart tests). The object must be at rest.
-  virtual uint64_t Digest() const = 0;
   // Replay is over; what was put off (linking, freeing) may begin.
   virtual void Recovered() {}
 
@@ -77,7 +75,6 @@ struct ObjectType {
   // Values in place (id 0).
   void (*encode)(const Object& value, std::string* out) = nullptr;
   Result<Object*> (*decode)(std::string_view bytes) = nullptr;
-  uint64_t (*digest)(const Object& value) = nullptr;
 };
 
 // Once a type, at program start (engine/types/type_list.cc, or a test). A second call for the same type replaces the first.
