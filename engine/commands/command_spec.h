@@ -8,9 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "engine/commands/command_docs.h"
 
 namespace hotkv {
 
@@ -86,6 +89,13 @@ struct CommandSpec {
   std::string_view since = "";
   std::string_view summary = "";
   std::string_view complexity = "";
+  // For COMMAND INFO and COMMAND DOCS.
+  std::span<const KeySpec> key_specs = {};
+  std::string_view tips = "";  // separated by blanks: "request_policy:multi_shard response_policy:agg_sum"
+  std::string_view deprecated_since = "";
+  std::string_view replaced_by = "";  // with deprecated_since, in Markdown
+  std::span<const ArgumentSpec> arguments = {};
+  uint32_t id = 0;  // given by the CommandTable
 
   bool Has(uint32_t flag) const { return (flags & flag) != 0; }
   bool ArityFits(size_t count) const {
@@ -109,19 +119,18 @@ class CommandTable {
   const CommandSpec* Find(std::string_view name) const;
   // The subcommand of a container, or null.
   const CommandSpec* FindSub(const CommandSpec& container, std::string_view name) const;
-  // Number of a command or subcommand, below count().
-  uint32_t IdOf(const CommandSpec& spec) const;
+  // Specs handed out are the table's own copies, whose `id` is below count().
   uint32_t count() const { return static_cast<uint32_t>(all_.size()); }
   const CommandSpec& at(uint32_t id) const { return *all_[id]; }  // containers and subcommands alike
   std::span<const CommandSpec* const> top_level() const { return top_; }
 
  private:
-  static constexpr size_t kPlaces = 4096;
-  size_t PlaceOf(std::string_view lower_name) const;
+  static constexpr size_t kPlaces = 4096;  // about 300 commands: a probe seldom meets another name
+  std::deque<CommandSpec> specs_;                   // stable addresses
+  std::deque<std::vector<CommandSpec>> subcommands_;
   std::vector<const CommandSpec*> all_;
   std::vector<const CommandSpec*> top_;
-  std::vector<const CommandSpec*> places_;  // open addressing
-  std::vector<std::pair<const CommandSpec*, uint32_t>> ids_;  // sorted by address
+  std::vector<const CommandSpec*> places_;  // open addressing by a hash of the case-folded name
 };
 
 }  // namespace hotkv

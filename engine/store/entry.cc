@@ -43,6 +43,18 @@ Entry* Entry::Create(const Spec& spec) {
   return entry;
 }
 
+Entry::Spec Entry::Describe() const {
+  Spec spec{.key = key(),
+            .type = type(),
+            .form = form(),
+            .expire_at_ms = expire_at_ms(),
+            .access_clock = clock_};
+  if (spec.form == Form::kInline) spec.bytes = inline_value();
+  if (spec.form == Form::kInt) spec.integer = int_value();
+  if (spec.form == Form::kRef) spec.pointer = pointer();
+  return spec;
+}
+
 void Entry::Destroy(Entry* entry) {
   if (entry->form() == Form::kRef) {
     if (entry->type() == ValueType::kString) {

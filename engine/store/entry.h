@@ -42,10 +42,10 @@ class Entry {
   // What an entry is made from. For kInline `bytes`, for kInt `integer`, for kRef `pointer` (whose reference the entry
   // takes over).
   struct Spec {
-    std::string_view key;
+    std::string_view key = {};
     ValueType type = ValueType::kString;
     Form form = Form::kInline;
-    std::string_view bytes;
+    std::string_view bytes = {};
     int64_t integer = 0;
     void* pointer = nullptr;
     int64_t expire_at_ms = 0;  // 0: none
@@ -53,6 +53,8 @@ class Entry {
   };
 
   static Entry* Create(const Spec& spec);
+  // What this entry is, to make a changed one from it. Views into this entry; takes no reference.
+  Spec Describe() const;
   // Frees the block and drops the reference it holds, if any.
   static void Destroy(Entry* entry);
   // Frees the block only: the reference lives on elsewhere.

@@ -80,26 +80,35 @@ void Keyspace::MaybeShrink(Stripe& stripe, uint32_t db) {
   }));
 }
 
-void Keyspace::Insert(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry* entry) {
-  MaybeGrow(stripe, db);
-  stripe.table(db)->Insert(PositionOf(ref.hash), Table::TagOf(ref.hash), entry);
-  stripe.entry_bytes += BytesOf(entry);
-  if (entry->has_expiry()) ++stripe.volatile_keys;
+void Keyspace::Account(Table* table, const Entry* entry, int sign) {
+  Table::Sums& sums = table->sums();
+  sums.entry_bytes += sign * BytesOf(entry);
+  const auto one = static_cast<uint32_t>(sign);
+  if (entry->has_expiry()) sums.volatile_keys += one;
+  if (entry->type() != ValueType::kString) sums.objects += one;
 }
 
-void Keyspace::Replace(Stripe& stripe, Entry** slot, Entry* entry, Old old_fate) {
+void Keyspace::Insert(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry* entry) {
+  MaybeGrow(stripe, db);
+  Table* table = stripe.table(db);
+  table->Insert(PositionOf(ref.hash), Table::TagOf(ref.hash), entry);
+  Account(table, entry, 1);
+}
+
+void Keyspace::Replace(Stripe& stripe, uint32_t db, Entry** slot, Entry* entry, Old old_fate) {
   Entry* old = *slot;
-  stripe.entry_bytes += BytesOf(entry) - BytesOf(old);
-  stripe.volatile_keys += (entry->has_expiry() ? 1u : 0u) - (old->has_expiry() ? 1u : 0u);
+  Table* table = stripe.table(db);
+  Account(table, old, -1);
+  Account(table, entry, 1);
   Table::Replace(slot, entry);
   old_fate == Old::kDestroy ? Entry::Destroy(old) : Entry::DestroyShell(old);
 }
 
 Entry* Keyspace::Take(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry** slot) {
   Entry* entry = *slot;
-  stripe.entry_bytes -= BytesOf(entry);
-  if (entry->has_expiry()) --stripe.volatile_keys;
-  stripe.table(db)->Erase(PositionOf(ref.hash), slot);
+  Table* table = stripe.table(db);
+  Account(table, entry, -1);
+  table->Erase(PositionOf(ref.hash), slot);
   MaybeShrink(stripe, db);
   return entry;
 }
@@ -110,14 +119,7 @@ void Keyspace::Erase(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry** slo
 
 Table* Keyspace::TakeTable(Stripe& stripe, uint32_t db) {
   if (stripe.table(db) == nullptr) return nullptr;
-  Table* table = TableSlot(stripe, db).exchange(nullptr, std::memory_order_acq_rel);
-  for (uint32_t c = 0; c < table->chunk_count(); ++c) {
-    table->ForEachInChunk(c, [&](Entry** slot) {
-      stripe.entry_bytes -= BytesOf(*slot);
-      if ((*slot)->has_expiry()) --stripe.volatile_keys;
-    });
-  }
-  return table;
+  return TableSlot(stripe, db).exchange(nullptr, std::memory_order_acq_rel);
 }
 
 void Keyspace::SwapTables(Stripe& stripe, uint32_t a, uint32_t b) {
@@ -188,14 +190,6 @@ uint64_t Keyspace::Size(uint32_t db) const {
     if (const Table* table = stripes_[i].table(db)) size += table->size();
   }
   return size;
-}
-
-uint64_t Keyspace::VolatileKeys() const {
-  uint64_t keys = 0;
-  for (uint32_t i = 0; i < stripe_count(); ++i) {
-    keys += __atomic_load_n(&stripes_[i].volatile_keys, __ATOMIC_RELAXED);
-  }
-  return keys;
 }
 
 }  // namespace hotkv

@@ -73,14 +73,12 @@ class Keyspace {
   void Reserve(Stripe& stripe, uint32_t db, uint64_t entries);
   // The key must not be there.
   void Insert(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry* entry);
-  // Puts `entry` in the place of the slot's; the old one is destroyed, unless `keep_reference`: then only its shell.
+  // Puts `entry` in the place of the slot's; the old one is destroyed, or only its shell (its reference lives on).
   enum class Old : uint8_t { kDestroy, kDestroyShell };
-  void Replace(Stripe& stripe, Entry** slot, Entry* entry, Old old);
+  void Replace(Stripe& stripe, uint32_t db, Entry** slot, Entry* entry, Old old);
   // Removes the slot's entry from the table and hands it over.
   Entry* Take(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry** slot);
   void Erase(Stripe& stripe, uint32_t db, const KeyRef& ref, Entry** slot);
-  // Accounting around changes that a caller makes inside an entry or its value.
-  void NoteBytes(Stripe& stripe, int64_t delta) { stripe.entry_bytes += delta; }
   static int64_t BytesOf(const Entry* entry);
 
   // The database's table of this stripe is taken out (null if none) for the caller to free lazily with FreeTable.
@@ -105,9 +103,9 @@ class Keyspace {
 
   // Number of keys of a database; takes no lock (each stripe's count is read as it is).
   uint64_t Size(uint32_t db) const;
-  uint64_t VolatileKeys() const;
 
  private:
+  static void Account(Table* table, const Entry* entry, int sign);
   void MaybeGrow(Stripe& stripe, uint32_t db);
   void MaybeShrink(Stripe& stripe, uint32_t db);
   void ReplaceTable(Stripe& stripe, uint32_t db, Table* fresh);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -22,6 +23,9 @@ class Object {
 
   uint64_t id() const { return id_; }
   ValueType type() const { return type_; }
+  // Order-free hash of the content (not of the id): equal content, equal digest.
+  virtual uint64_t Digest() const = 0;
+  virtual size_t MemoryBytes() const = 0;
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

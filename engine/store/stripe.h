@@ -22,24 +22,27 @@ struct WatchState {
   std::atomic<bool> dirty{false};
 };
 
+struct Watcher {
+  std::shared_ptr<WatchState> state;
+  bool was_expired = false;  // past its time already when WATCH saw it: its removal by expiry changes nothing
+};
+
 // What few stripes need.
 struct StripeExtra {
   // Databases other than 0; null where unused.
   std::vector<std::atomic<Table*>> tables;
   // Watchers by database and key ("<db>:<key>").
-  std::unordered_map<std::string, std::vector<std::shared_ptr<WatchState>>> watchers;
+  std::unordered_map<std::string, std::vector<Watcher>> watchers;
   explicit StripeExtra(unsigned databases) : tables(databases) {}
 };
 
 struct alignas(64) Stripe {
   SpinLock lock;
-  uint32_t volatile_keys = 0;  // entries with an expiry, all databases
+  uint32_t changes = 0;  // commits since the last snapshot section of this stripe
   uint64_t lsn = 0;            // of the last commit that touched this stripe
   std::atomic<Table*> table0{nullptr};
   std::atomic<StripeExtra*> extra{nullptr};
-  int64_t entry_bytes = 0;         // allocated for entries and values, all databases
   int64_t expire_check_at_ms = 0;  // active expiry need not look before: no entry expires earlier
-  uint32_t changes = 0;            // effects since the last snapshot section of this stripe
   uint32_t index = 0;
 
   Table* table(uint32_t db) const {

@@ -57,6 +57,14 @@ class Table {
   // Also without the lock (DBSIZE), then only with the table kept alive by a reclaim pin.
   uint32_t size() const { return __atomic_load_n(&size_, __ATOMIC_RELAXED); }
   uint32_t chunk_count() const { return chunk_count_; }
+  // Sums over the table's entries, so that a whole table can leave its stripe at once.
+  struct Sums {
+    int64_t entry_bytes = 0;  // allocated for entries and values
+    uint32_t volatile_keys = 0;
+    uint32_t objects = 0;  // entries that link to an object
+  };
+  Sums& sums() { return sums_; }
+  const Sums& sums() const { return sums_; }
   size_t memory_bytes() const { return sizeof(Table) + size_t{chunk_count_} * sizeof(Chunk); }
 
   // position: hash << stripe bits. tag: TagOf(hash).
@@ -132,13 +140,16 @@ class Table {
   const uint32_t chunk_count_;
   const uint32_t growth_percent_;
   uint32_t size_ = 0;
-  char pad_[128 - 12] = {};
+  uint32_t reserved_ = 0;
+  Sums sums_;
+  char pad_[128 - 32] = {};
 };
 static_assert(sizeof(Table) == 128);
 
 template <typename Fn>
 Table* Table::Rehash(uint32_t chunk_count, Fn&& position_of) const {
   Table* fresh = Make(chunk_count, growth_percent_);
+  fresh->sums_ = sums_;
   constexpr unsigned kAhead = 8;  // chunks whose entries are fetched before their keys are hashed
   for (uint32_t c = 0; c < chunk_count_ + kAhead; ++c) {
     if (c < chunk_count_) {

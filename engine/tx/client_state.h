@@ -38,6 +38,7 @@ class ClientState {
   bool in_multi = false;
   bool multi_broken = false;  // a command failed to queue: EXEC answers EXECABORT
   bool in_exec = false;
+  bool exec_finished = false;  // EXEC or DISCARD ran: watches are dropped once the locks are
   std::vector<QueuedCommand> queue;
   size_t queue_bytes = 0;
   std::shared_ptr<WatchState> watch;  // null: nothing watched

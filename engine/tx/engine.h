@@ -65,6 +65,7 @@ struct alignas(64) WorkerState {
   std::atomic<uint64_t> changes{0};  // effects since start
   std::atomic<uint64_t> commands{0};
   std::atomic<uint64_t> error_replies{0};
+  uint64_t cycle_mark = 0;  // CPU cycle counter at the end of the last command: one read a command
   std::unique_ptr<CommandCounters[]> per_command;
 };
 

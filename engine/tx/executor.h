@@ -24,6 +24,7 @@ struct DispatchResult {
   Kind kind = Kind::kDone;
   uint64_t hold_epoch = 0;  // under appendfsync always the reply waits until this epoch is durable
   const CommandSpec* spec = nullptr;  // what ran (the subcommand); null for an unknown command
+  uint64_t run_ns = 0;
 };
 
 class Executor {
@@ -47,10 +48,11 @@ class Executor {
 
  private:
   bool Refuse(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
+  void Reject(ClientState& client, const CommandSpec* spec, std::string_view text, ReplyWriter& reply);
+  void RejectUnknown(ClientState& client, Args args, ReplyWriter& reply);
   void Queue(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
   DispatchResult Run(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
-  uint64_t RunExec(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
-  void RunQueued(ClientState& client, const QueuedCommand& queued, ReplyWriter& reply);
+  bool MustWait(const CommandSpec& spec, const ClientState& client) const;
 
   Engine* const engine_;
   WorkerState* const worker_;

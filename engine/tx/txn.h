@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,8 @@ class Txn {
   void Begin(int64_t now_ms);
   void LockKey(const KeyRef& key);
   void LockKeys(std::span<const KeyRef> keys);  // any order, duplicates allowed
-  void AdoptAll();                              // the caller has stopped all other workers
+  // Stops all other workers until the commit. No stripe may be locked yet.
+  void StopWorld();
   // Publishes the effects, if any, and unlocks. Returns the newest epoch that the touched stripes carry: a reply must
   // wait for it under appendfsync always.
   uint64_t CommitAndUnlock();
@@ -78,7 +80,11 @@ class Txn {
 
   // WATCH.
   void Watch(ClientState& client, uint32_t db, const KeyRef& key);
-  static void Unwatch(Engine& engine, ClientState& client);
+  static void Unwatch(Engine& engine, ClientState& client);  // with no lock held
+  // A watched key has changed, or passed its time since WATCH. The watched keys' stripes are locked.
+  bool WatchBroken(const ClientState& client);
+  // Deletes the entry of a slot that is past its time (active expiry); the stripe is locked through LockStripe.
+  void Expire(uint32_t db, const KeyRef& key);
 
   bool has_effects() const { return !effects_.empty(); }
 
@@ -91,18 +97,29 @@ class Txn {
   };
 
   Stripe& StripeOf(const KeyRef& key);
-  void Record(const Effect& effect, uint32_t stripe_or_group_is_object, SharedBlock* large);
-  void RecordKeyed(const Effect& effect, const KeyRef& key, SharedBlock* large = nullptr);
-  void RecordObject(const Effect& effect, SharedBlock* large = nullptr);
-  void NotifyWatchers(Stripe& stripe, uint32_t db, std::string_view key);
-  void DropSlot(uint32_t db, const KeyRef& key, Entry** slot);  // entry and, if it is the link, the object
-  void DisposeEntry(Entry* entry);
-  // Puts an entry (already made) under the key, replacing what is there.
+  enum class Why : uint8_t { kChange, kExpiry };
+  // large: the block that holds effect.bytes where these are over kInlineOperandBytesMax; null: they are copied.
+  void Record(const Effect& effect, unsigned group, SharedBlock* large);
+  void RecordKeyed(const Effect& effect, const KeyRef& key, Why why = Why::kChange,
+                   SharedBlock* large = nullptr);
+  // The effect that makes the key what its entry now is.
+  void RecordEntry(uint32_t db, const KeyRef& key, const Entry* entry);
+  void NotifyWatchers(Stripe& stripe, uint32_t db, std::string_view key, Why why);
+  void MarkWatchersOfDb(Stripe& stripe, uint32_t db, uint32_t other_db);
+  // Removes the entry and, if it links to an object, that object.
+  void DropSlot(uint32_t db, const KeyRef& key, Entry** slot, Why why);
+  // An entry leaves the keyspace for good: its reference, and for an object the object itself, go too.
+  void ReleaseValueOf(const Entry* entry, uint32_t db);
+  void DropObject(uint64_t object_id, uint32_t db);
+  // Puts a new entry under the key, over what is there (slot: as found, or null). Records nothing of the new one.
   void Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry);
   Entry** LiveSlot(uint32_t db, const KeyRef& key);
-  SharedBlock* OwnBlock(Entry** slot, Stripe& stripe, size_t capacity);
-  void TouchExpiry(Stripe& stripe, int64_t at_ms);
-  void Publish();
+  // The string of the slot as a block of at least `capacity` bytes that only this entry refers to.
+  SharedBlock* OwnBlock(Stripe& stripe, uint32_t db, Entry** slot, size_t capacity);
+  bool CanExpire() const;
+  uint8_t AccessClock() const { return static_cast<uint8_t>(now_ms_ >> 13); }
+  uint64_t Publish();
+  void AppendEffects(uint64_t lsn, uint64_t epoch);
 
   Engine* const engine_;
   WorkerState* const worker_;
