@@ -48,6 +48,10 @@ class DurableObject : public Object {
   virtual void HoldSlots() = 0;
   virtual void UnholdSlots() = 0;
 
+  // A bounded piece of background work on the content (repair after deletions, linking after a restart), without any
+  // lock of the keyspace; true while there is more. By one thread at a time.
+  virtual bool Upkeep() { return false; }
+
  protected:
   ~DurableObject() override = default;
 };

@@ -1,0 +1,606 @@
+// VSIM.*: vector indexes. Lookups run entirely in the prepare step, without a stripe lock, on a reference to the index;
+// inserts store and link there, and become visible in the handler, under the lock.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "engine/base/limits.h"
+#include "engine/base/number.h"
+#include "engine/commands/command_context.h"
+#include "engine/commands/vector_args.h"
+#include "engine/tx/engine.h"
+#include "engine/types/vector_set.h"
+
+namespace hotkv {
+
+namespace {
+
+using SetRef = ObjectRef<VectorSet>;
+
+constexpr std::string_view kNoIndex = "ERR no such index";
+constexpr uint32_t kCapacityMax = kIndexSlotsMax;
+
+std::string ErrorText(const Status& status) { return "ERR " + status.message(); }
+
+SetRef SetOf(Entry* entry) {
+  return entry->type() == ValueType::kVectorSet
+             ? SetRef::Share(static_cast<VectorSet*>(entry->object()))
+             : SetRef();
+}
+
+// The index of the command's key; answers an error and sets finished when there is none. Called before the locks are
+// taken (or inside EXEC, which holds them already).
+SetRef FetchIndex(CommandContext& ctx) {
+  const bool locked = ctx.client.in_exec;
+  Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);
+  if (!locked) ctx.txn.LockStripe(stripe);
+  Entry* entry = ctx.Find();
+  SetRef set = entry != nullptr ? SetOf(entry) : SetRef();
+  const bool wrong = entry != nullptr && !set;
+  if (!locked) ctx.txn.UnlockStripe(stripe);
+  if (set) return set;
+  ctx.finished = true;
+  wrong ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
+  return {};
+}
+
+// A lookup counts with its stripe's epoch at its end: what it has seen must be durable before it is told.
+void TouchStripe(CommandContext& ctx) {
+  if (ctx.client.in_exec) return;
+  Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);
+  ctx.txn.LockStripe(stripe);
+  ctx.txn.UnlockStripe(stripe);
+}
+
+void Finish(CommandContext& ctx, std::string_view error) {
+  ctx.finished = true;
+  ctx.reply.Error(error);
+}
+
+// The nearest text of the float itself, not of its double: 0.3, not 0.30000001192092896.
+double AsShortest(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
+  double nearest = value;
+  std::from_chars(text, end, nearest);
+  return nearest;
+}
+
+std::string_view BlobOf(const std::vector<float>& vector) {
+  return {reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)};
+}
+
+void ReplyVector(ReplyWriter& reply, const std::vector<float>& vector, bool raw) {
+  if (raw) {
+    reply.Bulk(BlobOf(vector));
+    return;
+  }
+  reply.ArrayHeader(vector.size());
+  for (const float component : vector) reply.Double(AsShortest(component));
+}
+
+void ReplyRows(ReplyWriter& reply, const std::vector<SearchRow>& rows, const SearchOptions& options) {
+  const size_t columns = 1u + (options.with_scores ? 1 : 0) + (options.params.with_attr ? 1 : 0) +
+                         (options.params.with_vector ? 1 : 0);
+  const bool nested = reply.resp3() && columns > 1;
+  reply.ArrayHeader(nested ? rows.size() : rows.size() * columns);
+  for (const SearchRow& row : rows) {
+    if (nested) reply.ArrayHeader(columns);
+    reply.Bulk(row.name);
+    if (options.with_scores) reply.Double(AsShortest(row.distance));
+    if (options.params.with_attr) row.attr.empty() ? reply.Null() : reply.Bulk(row.attr);
+    if (options.params.with_vector) ReplyVector(reply, row.vector, options.raw);
+  }
+}
+
+// ---- CREATEINDEX ----
+
+class PreparedIndex : public PreparedState {
+ public:
+  ObjectRef<VectorSet> set;
+};
+
+Metric ParseMetric(VectorArgs* args) {
+  const std::string_view name = args->Next();
+  for (const Metric metric : {Metric::kCosine, Metric::kL2, Metric::kIp}) {
+    if (EqualsIgnoreCase(name, MetricName(metric))) return metric;
+  }
+  args->Fail("ERR METRIC must be COSINE, L2 or IP");
+  return Metric::kCosine;
+}
+
+ElementType ParseType(VectorArgs* args) {
+  const std::string_view name = args->Next();
+  if (EqualsIgnoreCase(name, "F32")) return ElementType::kF32;
+  args->Fail("ERR TYPE must be F32");
+  return ElementType::kF32;
+}
+
+VectorSetDefinition ParseDefinition(VectorArgs* args) {
+  VectorSetDefinition definition;
+  IndexOptions& o = definition.index;
+  enum : uint32_t { kMetric = 1, kType = 2, kM = 4, kEfc = 8, kEf = 16, kRerank = 32, kCapacity = 64 };
+  uint32_t seen = 0;
+  auto once = [&](uint32_t bit) {
+    if ((seen & bit) != 0) args->SyntaxError();
+    seen |= bit;
+  };
+  if (!args->Keyword("DIM")) args->SyntaxError();
+  o.dim = static_cast<uint32_t>(args->Count("DIM", 1, kVectorDimMax));
+  while (args->ok() && !args->done()) {
+    if (args->Keyword("METRIC")) {
+      once(kMetric);
+      o.metric = ParseMetric(args);
+    } else if (args->Keyword("TYPE")) {
+      once(kType);
+      o.type = ParseType(args);
+    } else if (args->Keyword("M")) {
+      once(kM);
+      o.m = static_cast<uint32_t>(args->Count("M", 2, kIndexMMax));
+    } else if (args->Keyword("EF_CONSTRUCTION")) {
+      once(kEfc);
+      o.ef_construction = static_cast<uint32_t>(args->Count("EF_CONSTRUCTION", 1, kIndexEfMax));
+    } else if (args->Keyword("EF")) {
+      once(kEf);
+      o.ef_default = static_cast<uint32_t>(args->Count("EF", 1, kIndexEfMax));
+    } else if (args->Keyword("RERANK")) {
+      once(kRerank);
+      o.rerank = static_cast<uint32_t>(args->Count("RERANK", 1, kIndexEfMax));
+    } else if (args->Keyword("CAPACITY")) {
+      once(kCapacity);
+      args->Count("CAPACITY", 0, kCapacityMax);  // slabs grow by themselves: only checked
+    } else {
+      args->SyntaxError();
+    }
+  }
+  return definition;
+}
+
+bool KeyExists(CommandContext& ctx) {
+  const bool locked = ctx.client.in_exec;
+  Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);
+  if (!locked) ctx.txn.LockStripe(stripe);
+  const bool exists = ctx.txn.Peek(ctx.db(), ctx.key()) != nullptr;
+  if (!locked) ctx.txn.UnlockStripe(stripe);
+  return exists;
+}
+
+Result<VectorSet*> MakeSet(Engine& engine, const VectorSetDefinition& definition) {
+  ObjectPlace place;
+  place.id = engine.objects().NewId();
+  if (ObjectHost* host = engine.object_host_or_null()) {
+    HOTKV_ASSIGN_OR_RETURN(place.folder, host->MakeFolder(place.id, ValueType::kVectorSet));
+    place.env_or_null = host->env();
+    auto made = VectorSet::Create(place, definition);
+    if (!made.ok()) host->ForgetFolder(place.id);
+    return made;
+  }
+  return VectorSet::Create(place, definition);
+}
+
+void PrepareCreateIndex(CommandContext& ctx) {
+  VectorArgs args(ctx.args, 2);
+  const VectorSetDefinition definition = ParseDefinition(&args);
+  if (!args.ok()) return Finish(ctx, args.error());
+  if (KeyExists(ctx)) return Finish(ctx, "ERR index already exists");
+  auto made = MakeSet(ctx.engine, definition);
+  if (!made.ok()) return Finish(ctx, ErrorText(made.status()));
+  auto prepared = std::make_unique<PreparedIndex>();
+  prepared->set = SetRef::Adopt(*made);
+  ctx.prepared = std::move(prepared);
+}
+
+void CreateIndex(CommandContext& ctx) {
+  auto& prepared = static_cast<PreparedIndex&>(*ctx.prepared);
+  if (ctx.txn.Peek(ctx.db(), ctx.key()) != nullptr) {
+    const uint64_t id = prepared.set->id();
+    prepared.set = SetRef();
+    if (ObjectHost* host = ctx.engine.object_host_or_null()) host->ForgetFolder(id);
+    ctx.reply.Error("ERR index already exists");
+    return;
+  }
+  std::string definition;
+  prepared.set->EncodeDefinition(&definition);
+  ctx.txn.LinkNewObject(ctx.db(), ctx.key(), prepared.set.Release(), definition);
+  ctx.reply.Ok();
+}
+
+// ---- SET, MSET ----
+
+struct Item {
+  std::string_view name;
+  std::string_view attr;
+  std::vector<float> vector;
+  PreparedInsert insert;
+};
+
+class PreparedItems : public PreparedState {
+ public:
+  SetRef set;  // before the items: an uncommitted insert must not outlive its index
+  std::vector<Item> items;
+  bool only_new = false;
+  bool only_old = false;
+};
+
+// Checks all items, then stores and links all; on an error nothing has become visible.
+void PrepareItems(CommandContext& ctx, std::unique_ptr<PreparedItems> prepared) {
+  VectorIndex& index = prepared->set->index();
+  for (Item& item : prepared->items) {
+    const Status status = index.CheckVector(item.vector);
+    if (!status.ok()) return Finish(ctx, ErrorText(status));
+  }
+  for (Item& item : prepared->items) {
+    auto insert = index.Prepare(item.name, item.vector, item.attr);
+    if (!insert.ok()) return Finish(ctx, ErrorText(insert.status()));
+    item.insert = std::move(insert).value();
+  }
+  ctx.prepared = std::move(prepared);
+}
+
+// Under the lock: the key may have been deleted or made anew since the items were prepared.
+VectorSet* SameSet(CommandContext& ctx, const SetRef& prepared) {
+  Entry* entry = ctx.txn.Peek(ctx.db(), ctx.key());
+  if (entry != nullptr && entry->type() == ValueType::kVectorSet &&
+      entry->object() == prepared.get()) {
+    return prepared.get();
+  }
+  ctx.reply.Error(kNoIndex);
+  return nullptr;
+}
+
+CommitResult CommitItem(CommandContext& ctx, VectorSet& set, Item& item) {
+  const CommitResult result = set.index().Commit(std::move(item.insert));
+  const std::string change = VectorSet::SetChange(result.slot, item.name, item.attr, item.vector);
+  set.NoteChange(change.size());
+  ctx.txn.RecordObjectChange(ctx.key(), set.id(), change);
+  return result;
+}
+
+void PrepareSet(CommandContext& ctx) {
+  auto prepared = std::make_unique<PreparedItems>();
+  prepared->set = FetchIndex(ctx);
+  if (ctx.finished) return;
+  VectorArgs args(ctx.args, 2);
+  Item item;
+  item.name = args.Next();
+  item.vector = args.Vector(prepared->set->definition().index.dim, VectorArgs::Elements::kNo).values;
+  bool has_attr = false;
+  while (args.ok() && !args.done()) {
+    const bool may_limit = !prepared->only_new && !prepared->only_old;
+    if (!has_attr && args.Keyword("ATTR")) {
+      has_attr = true;
+      item.attr = args.Next();
+    } else if (may_limit && args.Keyword("NX")) {
+      prepared->only_new = true;
+    } else if (may_limit && args.Keyword("XX")) {
+      prepared->only_old = true;
+    } else {
+      args.SyntaxError();
+    }
+  }
+  if (!args.ok()) return Finish(ctx, args.error());
+  prepared->items.push_back(std::move(item));
+  PrepareItems(ctx, std::move(prepared));
+}
+
+void Set(CommandContext& ctx) {
+  auto& prepared = static_cast<PreparedItems&>(*ctx.prepared);
+  VectorSet* set = SameSet(ctx, prepared.set);
+  if (set == nullptr) return;
+  Item& item = prepared.items[0];
+  const bool exists = set->index().Contains(item.name);
+  if ((prepared.only_new && exists) || (prepared.only_old && !exists)) {
+    set->index().Abandon(std::move(item.insert));
+    ctx.reply.Null();
+    return;
+  }
+  ctx.reply.Integer(CommitItem(ctx, *set, item).replaced_slot == kNoSlot ? 1 : 0);
+}
+
+void PrepareMset(CommandContext& ctx) {
+  auto prepared = std::make_unique<PreparedItems>();
+  prepared->set = FetchIndex(ctx);
+  if (ctx.finished) return;
+  VectorArgs args(ctx.args, 2);
+  const bool with_attrs = args.Keyword("ATTRS");
+  const uint64_t count = args.Count("number of items", 1, kArgumentsMax);
+  const uint32_t dim = prepared->set->definition().index.dim;
+  for (uint64_t i = 0; args.ok() && i < count; ++i) {
+    Item item;
+    item.name = args.Next();
+    item.vector = args.Vector(dim, VectorArgs::Elements::kNo).values;
+    if (with_attrs) item.attr = args.Next();
+    prepared->items.push_back(std::move(item));
+  }
+  if (args.ok() && !args.done()) args.SyntaxError();
+  if (!args.ok()) return Finish(ctx, args.error());
+  PrepareItems(ctx, std::move(prepared));
+}
+
+void Mset(CommandContext& ctx) {
+  auto& prepared = static_cast<PreparedItems&>(*ctx.prepared);
+  VectorSet* set = SameSet(ctx, prepared.set);
+  if (set == nullptr) return;
+  int64_t added = 0;
+  for (Item& item : prepared.items) {
+    if (CommitItem(ctx, *set, item).replaced_slot == kNoSlot) ++added;
+  }
+  ctx.reply.Integer(added);
+}
+
+// ---- lookups ----
+
+void NeverReached(CommandContext&) { HOTKV_CHECK(!"a lookup is answered by its prepare step"); }
+
+void Get(CommandContext& ctx) {
+  SetRef set = FetchIndex(ctx);
+  if (ctx.finished) return;
+  VectorArgs args(ctx.args, 3);
+  bool raw = false;
+  bool with_attr = false;
+  while (args.ok() && !args.done()) {
+    if (!raw && args.Keyword("RAW")) {
+      raw = true;
+    } else if (!with_attr && args.Keyword("WITHATTR")) {
+      with_attr = true;
+    } else {
+      args.SyntaxError();
+    }
+  }
+  if (!args.ok()) return Finish(ctx, args.error());
+  ctx.finished = true;
+  auto vector = set->index().GetVector(ctx.arg(2));
+  const auto attr = set->index().GetAttr(ctx.arg(2));
+  TouchStripe(ctx);
+  if (!vector.ok() || !attr) {
+    ctx.reply.Null();
+    return;
+  }
+  if (with_attr) ctx.reply.ArrayHeader(2);
+  ReplyVector(ctx.reply, *vector, raw);
+  if (with_attr) attr->empty() ? ctx.reply.Null() : ctx.reply.Bulk(*attr);
+}
+
+void Exists(CommandContext& ctx) {
+  SetRef set = FetchIndex(ctx);
+  if (ctx.finished) return;
+  ctx.finished = true;
+  ctx.reply.ArrayHeader(ctx.argc() - 2);
+  for (size_t i = 2; i < ctx.argc(); ++i) {
+    ctx.reply.Integer(set->index().Contains(ctx.arg(i)) ? 1 : 0);
+  }
+  TouchStripe(ctx);
+}
+
+// The query's components; an element's are looked up.
+bool ResolveQuery(const VectorIndex& index, VectorArgument* query, std::string* error) {
+  if (query->is_element) {
+    auto vector = index.GetVector(query->element);
+    if (!vector.ok()) {
+      *error = "ERR no such element in the index";
+      return false;
+    }
+    query->values = std::move(vector).value();
+  }
+  const Status status = index.CheckVector(query->values);
+  if (!status.ok()) *error = ErrorText(status);
+  return status.ok();
+}
+
+void SearchMany(CommandContext& ctx, uint64_t count, bool one, VectorArgs args) {
+  SetRef set = FetchIndex(ctx);
+  if (ctx.finished) return;
+  const VectorIndex& index = set->index();
+  std::vector<VectorArgument> queries;
+  for (uint64_t i = 0; args.ok() && i < count; ++i) {
+    queries.push_back(args.Vector(index.options().dim, VectorArgs::Elements::kAllowed));
+  }
+  SearchOptions options = ParseSearchOptions(&args);
+  if (!args.ok()) return Finish(ctx, args.error());
+  std::string error;
+  for (VectorArgument& query : queries) {
+    if (!ResolveQuery(index, &query, &error)) return Finish(ctx, error);
+  }
+  std::vector<std::vector<SearchRow>> results;
+  for (const VectorArgument& query : queries) {
+    auto rows = index.Search(query.values, options.params);
+    if (!rows.ok()) return Finish(ctx, ErrorText(rows.status()));
+    results.push_back(std::move(rows).value());
+  }
+  TouchStripe(ctx);
+  ctx.finished = true;
+  if (!one) ctx.reply.ArrayHeader(results.size());
+  for (const auto& rows : results) ReplyRows(ctx.reply, rows, options);
+}
+
+void Search(CommandContext& ctx) { SearchMany(ctx, 1, true, VectorArgs(ctx.args, 2)); }
+
+void Msearch(CommandContext& ctx) {
+  VectorArgs args(ctx.args, 2);
+  const uint64_t count = args.Count("number of queries", 1, kArgumentsMax);
+  if (!args.ok()) return Finish(ctx, args.error());
+  SearchMany(ctx, count, false, args);
+}
+
+void Info(CommandContext& ctx) {
+  SetRef set = FetchIndex(ctx);
+  if (ctx.finished) return;
+  ctx.finished = true;
+  const IndexInfo info = set->index().Info();
+  TouchStripe(ctx);
+  ReplyWriter& reply = ctx.reply;
+  const auto number = [&reply](std::string_view name, uint64_t value) {
+    reply.Bulk(name);
+    reply.Integer(static_cast<int64_t>(value));
+  };
+  const auto text = [&reply](std::string_view name, std::string_view value) {
+    reply.Bulk(name);
+    reply.Bulk(value);
+  };
+  reply.MapHeader(19);
+  number("dim", info.options.dim);
+  text("metric", MetricName(info.options.metric));
+  text("type", ElementTypeName(info.options.type));
+  number("m", info.options.m);
+  number("ef_construction", info.options.ef_construction);
+  number("ef", info.options.ef_default);
+  number("rerank", info.options.rerank);
+  number("count", info.live);
+  number("deleted", info.dead);
+  number("slots", info.slots);
+  number("free_slots", info.free_slots);
+  number("held_slots", info.held_slots);
+  number("pending", info.pending);
+  number("top_level", info.top_level);
+  number("hot_bytes", info.hot_bytes);
+  number("vector_bytes", info.vector_bytes);
+  number("other_bytes", info.other_bytes);
+  number("object_id", set->id());
+  text("kernel", info.kernel);
+}
+
+// ---- DEL, DROPINDEX, LIST ----
+
+void Del(CommandContext& ctx) {
+  Entry* entry = ctx.Find();
+  if (entry == nullptr) {
+    ctx.reply.Error(kNoIndex);
+    return;
+  }
+  SetRef set = SetOf(entry);
+  if (!set) {
+    ctx.WrongType();
+    return;
+  }
+  int64_t removed = 0;
+  for (size_t i = 2; i < ctx.argc(); ++i) {
+    const auto slot = set->index().Delete(ctx.arg(i));
+    if (!slot) continue;
+    ++removed;
+    const std::string change = VectorSet::DeleteChange(*slot, ctx.arg(i));
+    set->NoteChange(change.size());
+    ctx.txn.RecordObjectChange(ctx.key(), set->id(), change);
+  }
+  ctx.reply.Integer(removed);
+}
+
+void DropIndex(CommandContext& ctx) {
+  Entry* entry = ctx.Find();
+  if (entry != nullptr && entry->type() != ValueType::kVectorSet) {
+    ctx.WrongType();
+    return;
+  }
+  ctx.reply.Integer(ctx.txn.Delete(ctx.db(), ctx.key()) ? 1 : 0);
+}
+
+void List(CommandContext& ctx) {
+  std::vector<std::string> names;
+  Keyspace& keyspace = ctx.engine.keyspace();
+  for (uint32_t i = 0; i < keyspace.stripe_count(); ++i) {
+    Stripe& stripe = keyspace.stripe(i);
+    if (stripe.table(ctx.db()) == nullptr) continue;
+    ctx.txn.LockStripe(stripe);
+    Table* table = stripe.table(ctx.db());
+    const bool any = table != nullptr && table->sums().objects != 0;
+    for (uint32_t c = 0; any && c < table->chunk_count(); ++c) {
+      table->ForEachInChunk(c, [&](Entry** slot) {
+        const Entry* entry = *slot;
+        if (entry->type() == ValueType::kVectorSet && !entry->ExpiredAt(ctx.now_ms())) {
+          names.emplace_back(entry->key());
+        }
+      });
+    }
+    ctx.txn.UnlockStripe(stripe);
+  }
+  std::sort(names.begin(), names.end());
+  ctx.reply.ArrayHeader(names.size());
+  for (const std::string& name : names) ctx.reply.Bulk(name);
+}
+
+void Help(CommandContext& ctx) {
+  constexpr std::string_view kLines[] = {
+      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n]",
+      "VSIM.SET index id vec [ATTR json] [NX|XX]",
+      "VSIM.MSET index [ATTRS] count (id vec [json])...",
+      "VSIM.GET index id [RAW] [WITHATTR]",
+      "VSIM.EXISTS index id [id ...]",
+      "VSIM.DEL index id [id ...]",
+      "VSIM.SEARCH index vec [K k] [EF n] [RANGE d] [EXACT] [OFFSET n] [WITHSCORES] [WITHATTR] [WITHVECTORS] [RAW]",
+      "VSIM.MSEARCH index count vec... [options of SEARCH]",
+      "VSIM.INFO index",
+      "VSIM.LIST",
+      "VSIM.DROPINDEX index",
+      "    vec: FP32 blob | FP16 blob | VALUES n f1 ... fn | ELE id (searches)",
+  };
+  ctx.reply.ArrayHeader(std::size(kLines));
+  for (const std::string_view line : kLines) ctx.reply.Simple(line);
+}
+
+constexpr KeyRange kFirst{1, 1, 1};
+constexpr uint32_t kReadFlags = command_flag::kReadOnly;
+constexpr uint32_t kWriteFlags = command_flag::kWrite | command_flag::kDenyOom;
+constexpr uint32_t kReadAcl = acl_category::kRead | acl_category::kSlow | acl_category::kVector;
+constexpr uint32_t kWriteAcl = acl_category::kWrite | acl_category::kSlow | acl_category::kVector;
+
+CommandSpec Write(std::string_view name, int arity, Handler prepare, Handler handler,
+                  std::string_view summary) {
+  CommandSpec spec;
+  spec.name = name;
+  spec.arity = arity;
+  spec.flags = kWriteFlags;
+  spec.acl = kWriteAcl;
+  spec.keys = kFirst;
+  spec.prepare = prepare;
+  spec.handler = handler;
+  spec.group = "vector";
+  spec.since = "0.1.0";
+  spec.summary = summary;
+  return spec;
+}
+
+// A lookup runs in its prepare step.
+CommandSpec Read(std::string_view name, int arity, Handler lookup, std::string_view summary) {
+  CommandSpec spec = Write(name, arity, lookup, &NeverReached, summary);
+  spec.flags = kReadFlags;
+  spec.acl = kReadAcl;
+  return spec;
+}
+
+std::vector<CommandSpec> MakeSpecs() {
+  std::vector<CommandSpec> specs = {
+      Write("vsim.createindex", -4, &PrepareCreateIndex, &CreateIndex, "Makes a vector index."),
+      Write("vsim.set", -5, &PrepareSet, &Set, "Stores a vector under an element id."),
+      Write("vsim.mset", -5, &PrepareMset, &Mset, "Stores several vectors, all or none."),
+      Read("vsim.get", -3, &Get, "Returns an element's vector."),
+      Read("vsim.exists", -3, &Exists, "Tells which elements exist."),
+      Write("vsim.del", -3, nullptr, &Del, "Removes elements."),
+      Read("vsim.search", -4, &Search, "Returns the elements nearest to a vector."),
+      Read("vsim.msearch", -5, &Msearch, "Runs several searches at once."),
+      Read("vsim.info", 2, &Info, "Returns an index's settings and counts."),
+      Write("vsim.dropindex", 2, nullptr, &DropIndex, "Removes an index."),
+      Read("vsim.list", 1, nullptr, "Lists the indexes of the database."),
+      Read("vsim.help", 1, nullptr, "Lists the VSIM commands."),
+  };
+  for (CommandSpec& spec : specs) {
+    // Removing must work when memory is full.
+    if (spec.name == "vsim.del" || spec.name == "vsim.dropindex") spec.flags &= ~command_flag::kDenyOom;
+    if (spec.name == "vsim.list" || spec.name == "vsim.help") {
+      spec.keys = {};
+      spec.handler = spec.name == "vsim.list" ? &List : &Help;
+    }
+    if (spec.name == "vsim.list") spec.acl |= acl_category::kKeyspace;
+    if (spec.name == "vsim.help") spec.flags |= command_flag::kLoading | command_flag::kStale;
+  }
+  return specs;
+}
+
+}  // namespace
+
+std::span<const CommandSpec> VectorCommands() {
+  static const std::vector<CommandSpec> specs = MakeSpecs();
+  return specs;
+}
+
+}  // namespace hotkv
