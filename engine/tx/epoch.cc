@@ -23,7 +23,6 @@ uint64_t EpochClock::Close() {
   const uint64_t epoch = current_.load(std::memory_order_relaxed);
   HOTKV_CHECK(released_ + 1 == epoch);
   pending_bytes_hint_.store(0, std::memory_order_relaxed);
-  wake_requested_.store(false, std::memory_order_relaxed);
   current_.store(epoch + 1, std::memory_order_seq_cst);
   HOTKV_SYNC_POINT("epoch.closed");
   for (Slot& slot : slots_) {
@@ -50,15 +49,31 @@ void EpochClock::Release(uint64_t epoch) {
   released_ = epoch;
 }
 
-void EpochClock::WaitForWork(int64_t timeout_us) {
+void EpochClock::NoteLarge(size_t bytes_in_buffer) {
+  if (bytes_in_buffer >= kWaitBytes) SetWritesWait(true);
+  if (CurrentIsFull()) return;
+  pending_bytes_hint_.store(kHintFull, std::memory_order_relaxed);
+  WakeWriter();
+}
+
+void EpochClock::WaitForWork(int64_t timeout_us, bool until_effects) {
   const uint32_t seen = wake_word_.load(std::memory_order_acquire);
-  if (wake_requested_.load(std::memory_order_relaxed)) return;
-  timespec timeout{timeout_us / 1'000'000, (timeout_us % 1'000'000) * 1000};
-  syscall(SYS_futex, &wake_word_, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+  if (wake_requested_.exchange(false, std::memory_order_acq_rel)) return;
+  if (until_effects) {
+    writer_asleep_.store(true, std::memory_order_seq_cst);
+    // A worker that stored its hint before this load may not have seen us asleep.
+    if (pending_bytes_hint_.load(std::memory_order_seq_cst) != 0) timeout_us = 0;
+  }
+  if (timeout_us > 0) {
+    timespec timeout{timeout_us / 1'000'000, (timeout_us % 1'000'000) * 1000};
+    syscall(SYS_futex, &wake_word_, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+  }
+  if (until_effects) writer_asleep_.store(false, std::memory_order_relaxed);
+  wake_requested_.exchange(false, std::memory_order_acquire);  // pairs with WakeWriter's release
 }
 
 void EpochClock::WakeWriter() {
-  wake_requested_.store(true, std::memory_order_relaxed);
+  wake_requested_.store(true, std::memory_order_release);
   wake_word_.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &wake_word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }

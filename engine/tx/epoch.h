@@ -95,6 +95,10 @@ class EpochClock {
   bool CurrentHasEffects() const {
     return pending_bytes_hint_.load(std::memory_order_relaxed) != 0;
   }
+  // True when a buffer of the current epoch has grown to its hand-over size.
+  bool CurrentIsFull() const {
+    return pending_bytes_hint_.load(std::memory_order_relaxed) >= kHintFull;
+  }
 
   // --- any thread ---
   uint64_t current() const { return current_.load(std::memory_order_seq_cst); }
@@ -109,25 +113,32 @@ class EpochClock {
   bool writes_wait() const { return writes_wait_.load(std::memory_order_relaxed); }
   void SetWritesWait(bool wait) { writes_wait_.store(wait, std::memory_order_relaxed); }
 
-  // Called by workers after an append: wakes the writer early when a buffer has grown to its hand-over size.
+  // Called by workers after an append: wakes the writer early when a buffer has grown to its hand-over size, and when it
+  // sleeps for want of effects.
   void NoteAppended(unsigned worker, size_t bytes_in_buffer) {
-    if (bytes_in_buffer >= kHandOverBytes &&
-        !wake_requested_.exchange(true, std::memory_order_relaxed)) {
-      WakeWriter();
-    }
+    if (bytes_in_buffer >= kHandOverBytes) NoteLarge(bytes_in_buffer);
     if (pending_bytes_hint_.load(std::memory_order_relaxed) == 0) {
-      pending_bytes_hint_.store(1, std::memory_order_relaxed);
+      // seq_cst on both: either this sees the writer asleep, or the writer sees the hint before it sleeps.
+      pending_bytes_hint_.store(kHintSome, std::memory_order_seq_cst);
+      if (writer_asleep_.load(std::memory_order_seq_cst)) WakeWriter();
     }
     (void)worker;
   }
-  // The writer sleeps here: until timeout_us have passed or a worker asks for it (a full buffer, WakeWriter).
-  void WaitForWork(int64_t timeout_us);
+  // The writer sleeps here: until timeout_us have passed or somebody asks for it (a full buffer, WakeWriter). With
+  // until_effects the first effect wakes it as well.
+  void WaitForWork(int64_t timeout_us, bool until_effects);
   void WakeWriter();
 
   // A buffer this large is handed over before its time (kv-prototype.md: 2-5 ms or about 512 KiB).
   static constexpr size_t kHandOverBytes = 512 * 1024;
+  // Beyond this a worker makes writes wait by itself: the log writer may be stuck in a sync.
+  static constexpr size_t kWaitBytes = 128 * 1024 * 1024;
 
  private:
+  static constexpr uint32_t kHintSome = 1;
+  static constexpr uint32_t kHintFull = 2;
+  void NoteLarge(size_t bytes_in_buffer);
+
   struct alignas(128) Slot {
     std::atomic<uint64_t> inside{0};  // 0: outside
     EffectBuffer buffers[2];
@@ -138,6 +149,7 @@ class EpochClock {
   std::atomic<bool> writes_wait_{false};
   std::atomic<bool> wake_requested_{false};
   std::atomic<uint32_t> pending_bytes_hint_{0};
+  std::atomic<bool> writer_asleep_{false};
   std::atomic<uint32_t> wake_word_{0};
   uint64_t released_;  // writer only
   std::vector<Slot> slots_;
