@@ -74,11 +74,11 @@ using Handler = void (*)(CommandContext&);
 using GetKeys = bool (*)(Args args, std::vector<uint32_t>* indexes);
 
 struct CommandSpec {
-  std::string_view name;  // lower case
+  std::string_view name = {};  // lower case
   int arity = 0;          // as in Redis: with the name; negative: at least
   uint32_t flags = 0;
   uint32_t acl = 0;
-  KeyRange keys;
+  KeyRange keys = {};
   Handler handler = nullptr;
   // Runs before any lock is taken (decoding large input, the first half of a vector insert). It may answer an error and
   // set ctx.finished. In EXEC it runs right before the handler, under the locks.

@@ -315,11 +315,15 @@ void Txn::SetBlock(uint32_t db, const KeyRef& key, SharedBlock* block, int64_t e
 }
 
 void Txn::SetInt(uint32_t db, const KeyRef& key, int64_t value, int64_t expire_at_ms) {
-  Entry** slot = engine_->keyspace().Find(StripeOf(key), db, key);
+  Stripe& stripe = StripeOf(key);
+  Entry** slot = engine_->keyspace().Find(stripe, db, key);
   if (slot != nullptr && (*slot)->is_int() && (*slot)->has_expiry() == (expire_at_ms != 0)) {
     (*slot)->set_int_value(value);
     (*slot)->set_access_clock(AccessClock());
-    if (expire_at_ms != 0) (*slot)->set_expire_at_ms(expire_at_ms);
+    if (expire_at_ms != 0) {
+      (*slot)->set_expire_at_ms(expire_at_ms);
+      stripe.expire_check_at_ms = std::min(stripe.expire_check_at_ms, expire_at_ms);
+    }
   } else {
     Put(db, key, slot,
         Entry::Create({.key = key.key,
