@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "server/commands/client_pause.h"
+#include "server/commands/command_recorder.h"
 #include "server/config/config.h"
+#include "server/durability.h"
 #include "server/session/client_registry.h"
 
 namespace hotkv {
@@ -20,17 +23,6 @@ namespace hotkv {
 class Engine;
 class Worker;
 class Acceptor;
-
-// What the server asks of the part that keeps data on disk. Null where there is none (tests in memory).
-class DurabilityControl {
- public:
-  virtual ~DurabilityControl() = default;
-  virtual Status Save() = 0;              // a snapshot, waits for it
-  virtual Status StartBackgroundSave() = 0;
-  virtual void Tick(int64_t now_ms) = 0;  // ten times a second: save points
-  virtual Status Shutdown(bool save) = 0;
-  virtual std::string InfoText() = 0;     // INFO persistence
-};
 
 // Counters that are not one worker's; relaxed.
 struct ServerStats {
@@ -68,6 +60,8 @@ class Server {
   Engine& engine() { return *engine_; }
   ClientRegistry& clients() { return clients_; }
   ServerStats& stats() { return stats_; }
+  CommandRecorder& recorder() { return recorder_; }  // slow log, latencies, errors
+  ClientPause& pause() { return pause_; }
   const std::string& run_id() const { return run_id_; }
   int64_t started_ms() const { return started_ms_; }
   unsigned worker_count() const { return static_cast<unsigned>(workers_.size()); }
@@ -82,6 +76,9 @@ class Server {
 
   // Closes a client wherever it lives; takes effect a moment later. False when there is none.
   bool KillClient(uint64_t id);
+  // CLIENT UNBLOCK: ends the wait of a parked client, by its deadline's answer or by an error. False when there is no
+  // such client or it does not wait in a blocking command.
+  bool UnblockClient(uint64_t id, bool with_error);
   // Runs on the worker that owns the client, if it still lives then. Any thread.
   void RunOnClient(uint64_t id, std::function<void(Client&)> call);
   // Called by the log writer when the durable epoch has moved or writes may go on.
@@ -93,9 +90,11 @@ class Server {
 
   Config* const config_;
   Engine* const engine_;
-  DurabilityControl* durability_ = nullptr;
+  DurabilityControl* durability_ = nullptr;  // null: nothing is kept on disk (tests in memory)
   ClientRegistry clients_;
   ServerStats stats_;
+  CommandRecorder recorder_{*engine_};
+  ClientPause pause_;
   std::string run_id_;
   int64_t started_ms_ = 0;
   uint16_t tcp_port_ = 0;

@@ -40,8 +40,10 @@ EngineCounters ReadCounters(Engine& engine) {
   return out;
 }
 
-CommandRecorder::CommandRecorder(unsigned workers, uint32_t commands)
-    : workers_(workers), latencies_(workers, commands), errors_(std::make_unique<WorkerErrors[]>(workers)) {}
+CommandRecorder::CommandRecorder(Engine& engine)
+    : workers_(engine.workers()),
+      latencies_(workers_, engine.commands().count()),
+      errors_(std::make_unique<WorkerErrors[]>(workers_)) {}
 
 void CommandRecorder::RecordSlow(const SlowCommand& command) {
   const int64_t now_s = Clock::NowMs() / kMillisPerSecond;

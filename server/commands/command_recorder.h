@@ -55,7 +55,7 @@ struct SlowCommand {
 
 class CommandRecorder {
  public:
-  CommandRecorder(unsigned workers, uint32_t commands);
+  explicit CommandRecorder(Engine& engine);
 
   // True when RecordSlow is to be called as well.
   bool Record(unsigned worker, uint32_t command, int64_t run_ns) {

@@ -1,7 +1,7 @@
 // The command families of the server: commands that need the connection, the server or the disk. main() joins them with
 // the engine's families in one CommandTable.
 //
-// Their handlers reach the server through the client: every ClientState that runs them is a ServerClient.
+// Their handlers reach the server through the client: every ClientState that runs them is a Client.
 //
 // Thread rules: constant data.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace hotkv {
 
-std::span<const CommandSpec> ConnectionCommands();   // AUTH, ECHO, HELLO, PING, QUIT, RESET, SELECT, CLIENT
+std::span<const CommandSpec> ConnectionCommands();   // AUTH, ECHO, HELLO, PING, QUIT, RESET, SELECT
+std::span<const CommandSpec> ClientCommands();       // CLIENT
 std::span<const CommandSpec> CommandCommands();      // COMMAND
 std::span<const CommandSpec> ServerCommands();       // INFO, TIME, ROLE, LOLWUT, MODULE, ACL
 std::span<const CommandSpec> ConfigCommands();       // CONFIG
