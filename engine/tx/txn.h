@@ -40,6 +40,8 @@ class Txn {
 
   // --- the handlers' side ---
   int64_t now_ms() const { return now_ms_; }
+  // An entry's access clock is the low byte of now_ms >> this: a unit of 8.2 s, round in 35 minutes.
+  static constexpr unsigned kAccessClockShift = 13;
   Keyspace& keyspace();
   bool holds_all() const { return holds_all_; }
 
@@ -117,7 +119,7 @@ class Txn {
   // The string of the slot as a block of at least `capacity` bytes that only this entry refers to.
   SharedBlock* OwnBlock(Stripe& stripe, uint32_t db, Entry** slot, size_t capacity);
   bool CanExpire() const;
-  uint8_t AccessClock() const { return static_cast<uint8_t>(now_ms_ >> 13); }
+  uint8_t AccessClock() const { return static_cast<uint8_t>(now_ms_ >> kAccessClockShift); }
   uint64_t Publish();
   void AppendEffects(uint64_t lsn, uint64_t epoch);
 
