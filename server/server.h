@@ -14,6 +14,7 @@
 #include "engine/base/result.h"
 #include "server/commands/client_pause.h"
 #include "server/commands/command_recorder.h"
+#include "server/commands/pending_shutdown.h"
 #include "server/config/config.h"
 #include "server/durability.h"
 #include "server/session/client_registry.h"
@@ -62,6 +63,7 @@ class Server {
   ServerStats& stats() { return stats_; }
   CommandRecorder& recorder() { return recorder_; }  // slow log, latencies, errors
   ClientPause& pause() { return pause_; }
+  PendingShutdown& pending_shutdown() { return pending_shutdown_; }
   const std::string& run_id() const { return run_id_; }
   int64_t started_ms() const { return started_ms_; }
   unsigned worker_count() const { return static_cast<unsigned>(workers_.size()); }
@@ -95,6 +97,7 @@ class Server {
   ServerStats stats_;
   CommandRecorder recorder_{*engine_};
   ClientPause pause_;
+  PendingShutdown pending_shutdown_;
   std::string run_id_;
   int64_t started_ms_ = 0;
   uint16_t tcp_port_ = 0;

@@ -14,8 +14,7 @@
 #include "server/commands/client_pause.h"
 #include "server/commands/command_help.h"
 #include "server/commands/families.h"
-#include "server/server.h"
-#include "server/session/client.h"
+#include "server/commands/server_of.h"
 
 namespace hotkv {
 
@@ -35,8 +34,6 @@ namespace acl = acl_category;
 
 constexpr int64_t kMillisPerSecond = 1000;
 constexpr int64_t kInt64Max = std::numeric_limits<int64_t>::max();
-
-Server& ServerOf(CommandContext& ctx) { return Client::Of(ctx.client).server(); }
 
 enum class ClientType : uint8_t { kNormal, kReplica, kPubSub, kMaster };
 
