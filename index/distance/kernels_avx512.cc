@@ -1,0 +1,168 @@
+// AVX-512 as Ice Lake and Zen 4 have it: F, BW, VL, DQ, VNNI, VPOPCNTDQ, VBMI, VBMI2.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "index/distance/targets.h"
+
+#define HOTKV_F32_PREFETCH_LINES 8u
+
+namespace hotkv::target_avx512 {
+namespace {
+
+inline __mmask16 TailMask(size_t left) { return static_cast<__mmask16>((1u << left) - 1); }
+
+inline __m512 DotStep(__m512 a, __m512 b, __m512 sum) { return _mm512_fmadd_ps(a, b, sum); }
+inline __m512 L2Step(__m512 a, __m512 b, __m512 sum) {
+  const __m512 d = _mm512_sub_ps(a, b);
+  return _mm512_fmadd_ps(d, d, sum);
+}
+
+template <__m512 (*kStep)(__m512, __m512, __m512)>
+inline float Reduce1(const float* a, const float* b, size_t n) {
+  __m512 s0 = _mm512_setzero_ps();
+  __m512 s1 = _mm512_setzero_ps();
+  size_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    s0 = kStep(_mm512_loadu_ps(a + i), _mm512_loadu_ps(b + i), s0);
+    s1 = kStep(_mm512_loadu_ps(a + i + 16), _mm512_loadu_ps(b + i + 16), s1);
+  }
+  for (; i < n; i += 16) {
+    const __mmask16 mask = n - i < 16 ? TailMask(n - i) : static_cast<__mmask16>(0xffff);
+    s0 = kStep(_mm512_maskz_loadu_ps(mask, a + i), _mm512_maskz_loadu_ps(mask, b + i), s0);
+  }
+  return _mm512_reduce_add_ps(_mm512_add_ps(s0, s1));
+}
+
+template <__m512 (*kStep)(__m512, __m512, __m512)>
+inline void Reduce4(const float* q, const float* const* rows, size_t n, float* out) {
+  __m512 s[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
+                 _mm512_setzero_ps()};
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m512 v = _mm512_loadu_ps(q + i);
+    for (int j = 0; j < 4; ++j) s[j] = kStep(v, _mm512_loadu_ps(rows[j] + i), s[j]);
+  }
+  if (i < n) {
+    const __mmask16 mask = TailMask(n - i);
+    const __m512 v = _mm512_maskz_loadu_ps(mask, q + i);
+    for (int j = 0; j < 4; ++j) s[j] = kStep(v, _mm512_maskz_loadu_ps(mask, rows[j] + i), s[j]);
+  }
+  for (int j = 0; j < 4; ++j) out[j] = _mm512_reduce_add_ps(s[j]);
+}
+
+float F32Dot(const float* a, const float* b, size_t n) { return Reduce1<DotStep>(a, b, n); }
+float F32L2(const float* a, const float* b, size_t n) { return Reduce1<L2Step>(a, b, n); }
+void F32Dot4(const float* q, const float* const* rows, size_t n, float* out) {
+  Reduce4<DotStep>(q, rows, n, out);
+}
+void F32L2x4(const float* q, const float* const* rows, size_t n, float* out) {
+  Reduce4<L2Step>(q, rows, n, out);
+}
+
+#include "index/distance/simd_plain.h"
+struct Simd : PlainSimd {
+#if !defined(__SANITIZE_THREAD__)
+  static uint32_t FilterUnvisited(const uint32_t* row, uint32_t width, WalkScratch& s,
+                                  uint32_t* out) {
+    const __m512i limit = _mm512_set1_epi32(static_cast<int>(s.limit));
+    const __m512i stamp = _mm512_set1_epi32(static_cast<int>(s.stamp));
+    const __m512i one = _mm512_set1_epi32(1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < width; i += 16) {
+      // An aligned vector load takes each id whole; ordering is that of x86 loads.
+      const __m512i ids = _mm512_load_si512(row + i);
+      const __mmask16 valid = _mm512_cmplt_epu32_mask(ids, limit);
+      if (valid == 0) break;
+      const __m512i words = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid,
+                                                        _mm512_srli_epi32(ids, 4), s.visited, 4);
+      const __m512i bit = _mm512_sllv_epi32(one, _mm512_and_si512(ids, _mm512_set1_epi32(15)));
+      const __mmask16 current = _mm512_cmpeq_epi32_mask(_mm512_srli_epi32(words, 16), stamp);
+      const __mmask16 seen = _mm512_mask_test_epi32_mask(current, words, bit);
+      const auto fresh = static_cast<__mmask16>(valid & ~seen);
+      _mm512_storeu_si512(out + n, _mm512_maskz_compress_epi32(fresh, ids));
+      const uint32_t end = n + static_cast<uint32_t>(__builtin_popcount(fresh));
+      for (uint32_t j = n; j < end; ++j) {
+        const uint32_t slot = out[j];
+        uint32_t word = s.visited[slot >> 4];
+        if ((word >> 16) != s.stamp) word = s.stamp << 16;
+        // A row that is being rewritten may show an id twice.
+        const uint32_t mark = 1u << (slot & 15);
+        out[n] = slot;
+        n += (word & mark) == 0 ? 1u : 0u;
+        s.visited[slot >> 4] = word | mark;
+      }
+    }
+    return n;
+  }
+#endif
+
+  static uint32_t PoolPosition(const WalkPool& pool, float distance) {
+    const __m512 d = _mm512_set1_ps(distance);
+    uint32_t base = 0;
+    // Long pools: halve until a few vectors are left.
+    for (uint32_t left = pool.size; left > 256; left = pool.size - base) {
+      const uint32_t probe = base + left / 2;
+      if (pool.distance[probe] > distance) {
+        return CountUpTo(pool, base, probe, d);
+      }
+      base = probe + 1;
+    }
+    return CountUpTo(pool, base, pool.size, d);
+  }
+
+  static void PoolShift(WalkPool& pool, uint32_t at, uint32_t last) {
+    uint32_t i = last;
+    for (; i >= at + 16; i -= 16) {
+      _mm512_storeu_ps(pool.distance + i - 15, _mm512_loadu_ps(pool.distance + i - 16));
+      _mm512_storeu_si512(pool.slot + i - 15, _mm512_loadu_si512(pool.slot + i - 16));
+    }
+    const __mmask16 rest = TailMask(i - at);
+    const __m512 d = _mm512_loadu_ps(pool.distance + at);
+    const __m512i s = _mm512_loadu_si512(pool.slot + at);
+    _mm512_mask_storeu_ps(pool.distance + at + 1, rest, d);
+    _mm512_mask_storeu_epi32(pool.slot + at + 1, rest, s);
+  }
+
+  static uint32_t MaskBelow(const float* distances, uint32_t n, float bound) {
+    const __mmask16 mask =
+        _mm512_cmp_ps_mask(_mm512_loadu_ps(distances), _mm512_set1_ps(bound), _CMP_LT_OQ);
+    return mask & (n < 16 ? (1u << n) - 1 : 0xffffu);
+  }
+
+ private:
+  // First position in [from, to) whose distance is above d; the pool is sorted.
+  static uint32_t CountUpTo(const WalkPool& pool, uint32_t from, uint32_t to, __m512 d) {
+    for (; from < to; from += 16) {
+      const uint32_t in = to - from < 16 ? (1u << (to - from)) - 1 : 0xffffu;
+      const uint32_t mask =
+          _mm512_cmp_ps_mask(_mm512_loadu_ps(pool.distance + from), d, _CMP_LE_OQ) & in;
+      if (mask != 0xffffu) return from + static_cast<uint32_t>(__builtin_popcount(mask));
+    }
+    return to;
+  }
+};
+#include "index/distance/spaces_f32.h"
+#include "index/graph/walk_inl.h"
+
+bool Supported() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vpopcntdq") &&
+         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+         __builtin_cpu_supports("fma");
+}
+
+}  // namespace
+
+extern const Target kTarget;
+const Target kTarget = {
+    "avx512",
+    &Supported,
+    {&F32Dot, &F32L2, &F32Dot4, &F32L2x4},
+    {&kOpsOf<F32DotSpace>, &kOpsOf<F32L2Space>},
+};
+
+}  // namespace hotkv::target_avx512
+
+#endif

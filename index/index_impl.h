@@ -1,0 +1,151 @@
+// What a VectorIndex is made of. Split over index_impl.cc (making, slots, changes), search.cc,
+// checkpoint.cc, apply.cc.
+//
+// Locks, in this order: checkpoint_mutex_, names_mutex_, slots_mutex_, the graph's own. Search
+// takes none of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "index/distance/targets.h"
+#include "index/file/slab_files.h"
+#include "index/graph/graph.h"
+#include "index/name_map.h"
+#include "index/record_table.h"
+#include "index/slab.h"
+#include "index/vector_index.h"
+
+namespace hotkv {
+
+struct Generation;  // a mapped one (file/generation.h)
+
+struct ScoredSlot {
+  float distance;  // as the metric has it
+  uint32_t slot;
+};
+
+class VectorIndex::Impl {
+ public:
+  using Found = ScoredSlot;
+
+  Impl(const IndexOptions& options, Env* env_or_null, std::string dir, uint64_t uid);
+  ~Impl();
+
+  static Status CheckOptions(const IndexOptions& options);
+
+  // A unit vector under COSINE, aligned, with the norm of what was given.
+  struct Prepared {
+    PrivateMemory memory;
+    float* data = nullptr;
+    float norm = 1;
+    QueryView view;
+  };
+  Status CheckVector(std::span<const float> vector) const;
+  Prepared PrepareVector(std::span<const float> vector) const;
+
+  // ---- slots (index_impl.cc) ----
+  Result<uint32_t> TakeSlot();
+  Status ReserveSlots(uint32_t slots);
+  void GiveBack(std::span<const uint32_t> slots);  // unlinked and out of every reader's sight
+  void FreeAfterReaders(uint32_t slot);            // never linked
+  void CollectFreed();
+  void ReleaseSlots(uint64_t oldest_kept);
+  bool IsFreeLocked(uint32_t slot) const;
+  void SetFreeLocked(uint32_t slot, bool free);
+  uint32_t LevelFor(std::string_view name) const;
+
+  void StoreRow(uint32_t slot, const Prepared& vector);
+  float* VectorAt(uint32_t slot) const { return reinterpret_cast<float*>(vectors_->Row(slot)); }
+  uint32_t SumOf(uint32_t slot) const;
+  void Restore(uint32_t slot, float norm, std::vector<float>* out) const;
+
+  // ---- names ----
+  bool NameIs(uint32_t slot, std::string_view name) const;
+  std::optional<uint32_t> FindLocked(std::string_view name) const;
+  std::optional<uint32_t> Find(std::string_view name) const;
+  void Kill(uint32_t slot);
+
+  // ---- search (search.cc) ----
+  Result<std::vector<SearchRow>> Search(std::span<const float> query,
+                                        const SearchParams& params) const;
+  std::vector<Found> WalkFor(const Prepared& query, const SearchParams& params,
+                             uint32_t want) const;
+  std::vector<Found> ScanFor(const Prepared& query, const SearchParams& params,
+                             uint32_t want) const;
+  void AddPending(const Prepared& query, const SearchParams& params,
+                  std::vector<Found>* found) const;
+  bool ScanIsBetter(const SearchParams& params, uint32_t ef) const;
+  bool Accepts(const SearchParams& params, uint32_t slot) const;
+  float MetricDistance(float walk_distance) const;
+  void ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
+                      float* out) const;
+  std::vector<SearchRow> Rows(const SearchParams& params, std::vector<Found> found,
+                              uint32_t want) const;
+
+  Status CheckInvariants() const;
+  IndexInfo Info() const;
+
+  // Constant after construction.
+  const IndexOptions options_;
+  Env* const env_;
+  const std::string dir_;
+  const uint64_t uid_;
+  const Target& target_;
+
+  std::unique_ptr<Generation> opened_;  // mappings that the arrays below may point into
+
+  std::unique_ptr<SlabFiles> vector_files_;  // null without an Env
+  std::unique_ptr<SlabArray> vectors_;       // float32 rows
+  SlabArray sums_;                           // uint32_t a slot: CRC32C of its row
+  std::unique_ptr<Graph> graph_;
+  RecordTable records_;
+  std::atomic<uint64_t> live_{0};  // relaxed: counts
+
+  mutable std::shared_mutex names_mutex_;
+  NameMap names_;  // guarded by names_mutex_
+
+  mutable std::mutex slots_mutex_;
+  uint32_t next_slot_ =
+      0;  // guarded by slots_mutex_, as all below: slots from here on were never used
+  std::vector<uint64_t> free_bits_;  // reusable slots
+  uint64_t free_count_ = 0;
+  uint32_t free_hint_ = 0;   // word of free_bits_ to look at first
+  uint32_t reuse_held_ = 0;  // HoldSlots less UnholdSlots
+  uint64_t checkpoints_begun_ = 0;
+  std::map<uint64_t, uint64_t> begun_;  // generation -> checkpoints_begun_ at its beginning
+  struct Held {
+    uint64_t begun;  // checkpoints begun when these were unlinked
+    std::vector<uint32_t> slots;
+  };
+  std::deque<Held> held_;
+  uint64_t held_count_ = 0;
+  uint64_t reuse_from_ =
+      0;  // opened from a file: free slots wait for ReleaseSlots of this generation
+  bool reuse_open_ = true;
+  struct Waiting {
+    uint32_t slot;
+    std::shared_ptr<std::atomic<bool>> over;
+  };
+  std::vector<Waiting> waiting_;  // never linked, but a search may be looking at them
+
+  mutable std::mutex pending_mutex_;
+  std::vector<uint32_t> pending_;  // guarded by pending_mutex_: live but not linked
+  size_t pending_next_ = 0;        // those before are being linked
+  std::atomic<uint64_t> pending_count_{
+      0};  // release after the vector is stored, acquire by searches
+
+  std::mutex checkpoint_mutex_;
+};
+
+}  // namespace hotkv

@@ -1,0 +1,222 @@
+// Searching: the plan (walk or scan), the float32 scores, the rows.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/base/check.h"
+#include "index/index_impl.h"
+#include "index/reader_pin.h"
+
+namespace hotkv {
+
+namespace {
+
+// Below this many slots, or this many floats, a scan is as fast as a walk, and exact.
+constexpr uint32_t kScanSlotsMin = 1024;
+constexpr uint32_t kScanSlotsMax = 4096;
+constexpr uint64_t kScanFloatsMax = 1u << 20;
+// A walk looks at about this many nodes for each of its ef.
+constexpr uint64_t kWalkNodesPerEf = 16;
+// With fewer passing elements than this share a scan over the filter is cheaper than walking
+// through the others.
+constexpr double kScanSelectivityMax = 0.02;
+constexpr uint32_t kScanBatch = 256;
+
+bool Closer(const ScoredSlot& a, const ScoredSlot& b) {
+  return a.distance != b.distance ? a.distance < b.distance : a.slot < b.slot;
+}
+
+}  // namespace
+
+float VectorIndex::Impl::MetricDistance(float walk_distance) const {
+  switch (options_.metric) {
+    case Metric::kCosine:
+      return std::max(0.0f, 1 + walk_distance);
+    case Metric::kL2:
+      return std::sqrt(walk_distance);
+    case Metric::kIp:
+      break;
+  }
+  return walk_distance;
+}
+
+// One kernel for every score that a user sees, so that equal vectors have equal distances.
+void VectorIndex::Impl::ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
+                                       float* out) const {
+  constexpr uint32_t kAhead = 4;
+  const bool l2 = options_.metric == Metric::kL2;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) {
+      const char* next = vectors_->Row(slots[i + kAhead]);
+      for (uint32_t line = 0; line < 8 * 64; line += 64) __builtin_prefetch(next + line);
+    }
+    const float* row = VectorAt(slots[i]);
+    out[i] = MetricDistance(l2 ? target_.raw.f32_l2(query.data, row, options_.dim)
+                               : -target_.raw.f32_dot(query.data, row, options_.dim));
+  }
+}
+
+bool VectorIndex::Impl::Accepts(const SearchParams& params, uint32_t slot) const {
+  if ((graph_->meta(slot) & kMetaLive) == 0) return false;
+  if (!params.filter) return true;
+  const RecordView record = records_.Get(slot);
+  if (!record) return false;
+  return params.filter.accepts(params.filter.context, {slot, record.name(), record.attr()});
+}
+
+bool VectorIndex::Impl::ScanIsBetter(const SearchParams& params, uint32_t ef) const {
+  if (params.exact) return true;
+  const uint64_t slots = graph_->slot_limit();
+  if (slots <= kScanSlotsMin) return true;
+  if (slots <= kScanSlotsMax && slots * options_.dim <= kScanFloatsMax) return true;
+  if (params.filter && params.filter.selectivity <= kScanSelectivityMax) return true;
+  return ef * kWalkNodesPerEf >= slots;
+}
+
+std::vector<ScoredSlot> VectorIndex::Impl::ScanFor(const Prepared& query,
+                                                   const SearchParams& params,
+                                                   uint32_t want) const {
+  std::vector<Found> best;  // a heap, the farthest on top
+  uint32_t slots[kScanBatch] = {};
+  float distances[kScanBatch];
+  uint32_t n = 0;
+  const auto take = [&] {
+    ExactDistances(query, slots, n, distances);
+    for (uint32_t i = 0; i < n; ++i) {
+      const Found found = {distances[i], slots[i]};
+      if (best.size() == want && !Closer(found, best.front())) continue;
+      if (best.size() == want) {
+        std::pop_heap(best.begin(), best.end(), Closer);
+        best.pop_back();
+      }
+      best.push_back(found);
+      std::push_heap(best.begin(), best.end(), Closer);
+    }
+    n = 0;
+  };
+  const uint32_t limit = graph_->slot_limit();
+  for (uint32_t slot = 0; slot < limit; ++slot) {
+    if (!Accepts(params, slot)) continue;
+    slots[n++] = slot;
+    if (n == kScanBatch) take();
+  }
+  take();
+  std::sort(best.begin(), best.end(), Closer);
+  return best;
+}
+
+std::vector<ScoredSlot> VectorIndex::Impl::WalkFor(const Prepared& query,
+                                                   const SearchParams& params,
+                                                   uint32_t want) const {
+  struct Context {
+    const Impl* impl;
+    const SearchParams* params;
+  };
+  const Context context = {this, &params};
+  Graph::WalkPlan plan;
+  plan.query = query.view;
+  plan.ef = std::max(params.ef != 0 ? params.ef : options_.ef_default, want);
+  plan.filtered = params.filter || graph_->dead_count() != 0;
+  plan.meta_mask = kMetaLive;
+  plan.meta_want = kMetaLive;
+  if (params.filter) {
+    plan.context = &context;
+    plan.accepts = [](const void* c, uint32_t slot) {
+      const auto* ctx = static_cast<const Context*>(c);
+      return ctx->impl->Accepts(*ctx->params, slot);
+    };
+  }
+  std::vector<uint32_t> slots;
+  for (;;) {
+    const WalkPool& pool = graph_->Walk(plan);
+    slots.clear();
+    uint32_t passed_over = 0;
+    for (uint32_t i = 0; i < pool.size; ++i) {
+      if ((graph_->meta(pool.slot[i]) & kMetaLive) != 0) {
+        slots.push_back(pool.slot[i]);
+      } else {
+        ++passed_over;
+      }
+    }
+    // Elements not committed yet, or deleted meanwhile, may have filled an unfiltered pool.
+    if (plan.filtered || passed_over == 0 || slots.size() >= want) break;
+    plan.filtered = true;
+  }
+  const uint32_t rerank =
+      std::max(want, params.rerank != 0 ? params.rerank
+                                        : std::max(options_.rerank, std::max(2 * want, 20u)));
+  if (slots.size() > rerank) slots.resize(rerank);
+  std::vector<float> distances(slots.size());
+  ExactDistances(query, slots.data(), static_cast<uint32_t>(slots.size()), distances.data());
+  std::vector<Found> found(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) found[i] = {distances[i], slots[i]};
+  std::sort(found.begin(), found.end(), Closer);
+  return found;
+}
+
+void VectorIndex::Impl::AddPending(const Prepared& query, const SearchParams& params,
+                                   std::vector<Found>* found) const {
+  std::vector<uint32_t> slots;
+  {
+    std::lock_guard<std::mutex> lock(pending_mutex_);
+    slots = pending_;
+  }
+  std::erase_if(slots, [&](uint32_t slot) { return !Accepts(params, slot); });
+  std::vector<float> distances(slots.size());
+  ExactDistances(query, slots.data(), static_cast<uint32_t>(slots.size()), distances.data());
+  for (size_t i = 0; i < slots.size(); ++i) found->push_back({distances[i], slots[i]});
+  std::sort(found->begin(), found->end(), Closer);
+  // One that was linked meanwhile has been found twice.
+  const auto same = [](const Found& a, const Found& b) { return a.slot == b.slot; };
+  found->erase(std::unique(found->begin(), found->end(), same), found->end());
+}
+
+std::vector<SearchRow> VectorIndex::Impl::Rows(const SearchParams& params, std::vector<Found> found,
+                                               uint32_t want) const {
+  std::vector<SearchRow> rows;
+  rows.reserve(std::min<size_t>(found.size(), params.k));
+  uint32_t passed = 0;
+  for (const Found& f : found) {
+    if (passed == want || !(f.distance <= params.range)) break;
+    if ((graph_->meta(f.slot) & kMetaLive) == 0) continue;
+    const RecordView record = records_.Get(f.slot);
+    if (!record) continue;
+    if (passed++ < params.offset) continue;
+    SearchRow& row = rows.emplace_back();
+    row.slot = f.slot;
+    row.distance = f.distance;
+    row.name = record.name();
+    if (params.with_attr) row.attr = record.attr();
+    if (params.with_vector) Restore(f.slot, record.header->norm, &row.vector);
+  }
+  return rows;
+}
+
+Result<std::vector<SearchRow>> VectorIndex::Impl::Search(std::span<const float> query,
+                                                         const SearchParams& params) const {
+  HOTKV_RETURN_IF_ERROR(CheckVector(query));
+  if (params.k == 0) return Status::InvalidArgument("the number of results must be above zero");
+  if (params.ef > kIndexEfMax) {
+    return Status::InvalidArgument("EF must be 1 to " + std::to_string(kIndexEfMax));
+  }
+  if (std::isnan(params.range)) return Status::InvalidArgument("the range is not a number");
+  const uint64_t live = live_.load(std::memory_order_relaxed);
+  const auto want =
+      static_cast<uint32_t>(std::min<uint64_t>(uint64_t{params.k} + params.offset, live));
+  if (want == 0) return std::vector<SearchRow>();
+  const Prepared prepared = PrepareVector(query);
+  ReaderPin pin;
+  const uint32_t ef = std::max(params.ef != 0 ? params.ef : options_.ef_default, want);
+  std::vector<Found> found;
+  if (ScanIsBetter(params, ef)) {
+    found = ScanFor(prepared, params, want);
+  } else {
+    found = WalkFor(prepared, params, want);
+    if (pending_count_.load(std::memory_order_acquire) != 0) AddPending(prepared, params, &found);
+    // What a walk cannot reach, a scan does.
+    if (found.size() < want) found = ScanFor(prepared, params, want);
+  }
+  return Rows(params, std::move(found), want);
+}
+
+}  // namespace hotkv

@@ -1,0 +1,271 @@
+#include "index/vector_index.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/base/check.h"
+#include "index/index_impl.h"
+#include "index/reader_pin.h"
+
+namespace hotkv {
+
+std::string_view MetricName(Metric metric) {
+  switch (metric) {
+    case Metric::kCosine:
+      return "COSINE";
+    case Metric::kL2:
+      return "L2";
+    case Metric::kIp:
+      return "IP";
+  }
+  return "?";
+}
+
+std::string_view ElementTypeName(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+      return "F32";
+    case ElementType::kF16:
+      return "F16";
+    case ElementType::kQ8:
+      return "Q8";
+    case ElementType::kQ4:
+      return "Q4";
+    case ElementType::kBin:
+      return "BIN";
+  }
+  return "?";
+}
+
+ElementType DefaultElementType(uint32_t) { return ElementType::kF32; }
+
+PreparedInsert& PreparedInsert::operator=(PreparedInsert&& other) noexcept {
+  if (this == &other) return *this;
+  if (index_ != nullptr) index_->Abandon(std::move(*this));
+  index_ = std::exchange(other.index_, nullptr);
+  slot_ = std::exchange(other.slot_, kNoSlot);
+  return *this;
+}
+
+PreparedInsert::~PreparedInsert() {
+  if (index_ != nullptr) index_->Abandon(std::move(*this));
+}
+
+VectorIndex::VectorIndex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+VectorIndex::~VectorIndex() = default;
+
+Result<std::unique_ptr<VectorIndex>> VectorIndex::Create(const IndexOptions& options,
+                                                         Env* env_or_null, const std::string& dir) {
+  HOTKV_RETURN_IF_ERROR(Impl::CheckOptions(options));
+  uint64_t uid = 0;
+  if (env_or_null != nullptr) {
+    HOTKV_RETURN_IF_ERROR(env_or_null->MakeDir(dir));
+    HOTKV_ASSIGN_OR_RETURN(const std::vector<DirEntry> entries, env_or_null->List(dir));
+    if (!entries.empty()) return Status::Exists("the folder is not empty").At(dir, -1);
+    uid = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  }
+  return std::unique_ptr<VectorIndex>(
+      new VectorIndex(std::make_unique<Impl>(options, env_or_null, dir, uid)));
+}
+
+Result<PreparedInsert> VectorIndex::Prepare(std::string_view name, std::span<const float> vector,
+                                            std::string_view attr) {
+  HOTKV_RETURN_IF_ERROR(impl_->CheckVector(vector));
+  const Impl::Prepared prepared = impl_->PrepareVector(vector);
+  HOTKV_ASSIGN_OR_RETURN(const uint32_t slot, impl_->TakeSlot());
+  impl_->StoreRow(slot, prepared);
+  impl_->records_.Set(slot, name, attr, prepared.norm);
+  const Status made = impl_->graph_->InitNode(slot, impl_->LevelFor(name));
+  if (!made.ok()) {
+    impl_->GiveBack({&slot, 1});
+    return made;
+  }
+  impl_->graph_->Link(slot, prepared.view);
+  PreparedInsert handle;
+  handle.index_ = this;
+  handle.slot_ = slot;
+  return handle;
+}
+
+CommitResult VectorIndex::Commit(PreparedInsert&& prepared) {
+  HOTKV_CHECK(prepared.index_ == this);
+  CommitResult result;
+  result.slot = prepared.slot_;
+  prepared.index_ = nullptr;
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  const std::string_view name = impl_->records_.Get(result.slot).name();
+  const uint32_t hash = NameMap::HashOf(name);
+  const auto matches = [&](uint32_t slot) { return impl_->NameIs(slot, name); };
+  const std::optional<uint32_t> old = impl_->names_.Find(hash, matches);
+  // Visible before the old one goes: a search meets at least one of them.
+  impl_->graph_->SetLive(result.slot);
+  impl_->live_.fetch_add(1, std::memory_order_relaxed);
+  if (old) {
+    impl_->names_.Replace(hash, matches, result.slot);
+    impl_->Kill(*old);
+    result.replaced_slot = *old;
+  } else {
+    impl_->names_.Insert(hash, result.slot);
+  }
+  return result;
+}
+
+void VectorIndex::Abandon(PreparedInsert&& prepared) {
+  HOTKV_CHECK(prepared.index_ == this);
+  prepared.index_ = nullptr;
+  impl_->graph_->MarkDead(prepared.slot_);
+}
+
+std::optional<uint32_t> VectorIndex::Delete(std::string_view name) {
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  const std::optional<uint32_t> slot = impl_->FindLocked(name);
+  if (!slot) return std::nullopt;
+  impl_->names_.Erase(NameMap::HashOf(name), [&](uint32_t s) { return s == *slot; });
+  impl_->Kill(*slot);
+  return slot;
+}
+
+std::optional<uint32_t> VectorIndex::SetAttr(std::string_view name, std::string_view attr) {
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  const std::optional<uint32_t> slot = impl_->FindLocked(name);
+  if (!slot) return std::nullopt;
+  const RecordView old = impl_->records_.Get(*slot);
+  impl_->records_.Set(*slot, old.name(), attr, old.header->norm);
+  return slot;
+}
+
+Status VectorIndex::CheckVector(std::span<const float> vector) const {
+  return impl_->CheckVector(vector);
+}
+
+bool VectorIndex::Contains(std::string_view name) const {
+  ReaderPin pin;
+  return impl_->Find(name).has_value();
+}
+
+Result<std::vector<float>> VectorIndex::GetVector(std::string_view name) const {
+  ReaderPin pin;
+  const std::optional<uint32_t> slot = impl_->Find(name);
+  if (!slot) return Status::NotFound("no such element");
+  const RecordView record = impl_->records_.Get(*slot);
+  if (!record) return Status::NotFound("no such element");
+  std::vector<float> vector;
+  impl_->Restore(*slot, record.header->norm, &vector);
+  return vector;
+}
+
+std::optional<std::string> VectorIndex::GetAttr(std::string_view name) const {
+  ReaderPin pin;
+  const std::optional<uint32_t> slot = impl_->Find(name);
+  if (!slot) return std::nullopt;
+  const RecordView record = impl_->records_.Get(*slot);
+  if (!record) return std::nullopt;
+  return std::string(record.attr());
+}
+
+Result<std::vector<std::vector<LinkRow>>> VectorIndex::GetLinks(std::string_view name) const {
+  ReaderPin pin;
+  const std::optional<uint32_t> slot = impl_->Find(name);
+  if (!slot) return Status::NotFound("no such element");
+  Impl::Prepared query;
+  query.data = impl_->VectorAt(*slot);
+  std::vector<std::vector<LinkRow>> levels(impl_->graph_->LevelOf(*slot) + 1);
+  for (uint32_t level = 0; level < levels.size(); ++level) {
+    for (const uint32_t to : impl_->graph_->LinksOf(*slot, level)) {
+      const RecordView record = impl_->records_.Get(to);
+      if ((impl_->graph_->meta(to) & kMetaLive) == 0 || !record) continue;
+      LinkRow row;
+      row.name = record.name();
+      impl_->ExactDistances(query, &to, 1, &row.distance);
+      levels[level].push_back(std::move(row));
+    }
+    std::stable_sort(levels[level].begin(), levels[level].end(),
+                     [](const LinkRow& a, const LinkRow& b) { return a.distance < b.distance; });
+  }
+  return levels;
+}
+
+uint64_t VectorIndex::Count() const { return impl_->live_.load(std::memory_order_relaxed); }
+
+Result<std::vector<SearchRow>> VectorIndex::Search(std::span<const float> query,
+                                                   const SearchParams& params) const {
+  return impl_->Search(query, params);
+}
+
+std::vector<VectorIndex::VisitedOwned> VectorIndex::VisitSome(uint32_t from_slot,
+                                                              uint32_t slots_max, bool with_vectors,
+                                                              uint32_t* next) const {
+  ReaderPin pin;
+  std::vector<VisitedOwned> visited;
+  const uint32_t limit = impl_->graph_->slot_limit();
+  const uint32_t begin = std::min(from_slot, limit);
+  const uint32_t end = begin + std::min(slots_max, limit - begin);
+  for (uint32_t slot = begin; slot < end; ++slot) {
+    if ((impl_->graph_->meta(slot) & kMetaLive) == 0) continue;
+    const RecordView record = impl_->records_.Get(slot);
+    if (!record) continue;
+    VisitedOwned& e = visited.emplace_back();
+    e.slot = slot;
+    e.name = record.name();
+    e.attr = record.attr();
+    if (with_vectors) impl_->Restore(slot, record.header->norm, &e.vector);
+  }
+  *next = end == limit ? kNoSlot : end;
+  return visited;
+}
+
+std::optional<std::string> VectorIndex::RandomName(uint64_t random) const {
+  ReaderPin pin;
+  const uint32_t limit = impl_->graph_->slot_limit();
+  if (limit == 0) return std::nullopt;
+  constexpr int kTries = 64;
+  uint64_t state = random;
+  auto slot = static_cast<uint32_t>(random % limit);
+  for (uint32_t step = 0; step < limit + kTries; ++step) {
+    if (step < kTries) {
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      slot = static_cast<uint32_t>((state >> 33) % limit);
+    } else if (++slot >= limit) {
+      slot = 0;
+    }
+    if ((impl_->graph_->meta(slot) & kMetaLive) == 0) continue;
+    const RecordView record = impl_->records_.Get(slot);
+    if (record) return std::string(record.name());
+  }
+  return std::nullopt;
+}
+
+IndexInfo VectorIndex::Info() const { return impl_->Info(); }
+const IndexOptions& VectorIndex::options() const { return impl_->options_; }
+
+bool VectorIndex::RepairStep(uint32_t nodes_max) {
+  // A pass looks at every node, so it waits until there is enough to do: one node in fifty, or all
+  // of a small index.
+  const uint64_t dead = impl_->graph_->dead_count();
+  const bool worthwhile = dead * 50 >= impl_->graph_->slot_limit();
+  std::vector<uint32_t> unlinked;
+  const bool more = impl_->graph_->RepairStep(nodes_max, dead != 0 && worthwhile, &unlinked);
+  impl_->GiveBack(unlinked);
+  impl_->CollectFreed();
+  return more;
+}
+
+Status VectorIndex::CheckInvariants() const { return impl_->CheckInvariants(); }
+
+void VectorIndex::ReleaseSlots(uint64_t oldest_kept) { impl_->ReleaseSlots(oldest_kept); }
+
+void VectorIndex::HoldSlots() {
+  std::lock_guard<std::mutex> lock(impl_->slots_mutex_);
+  ++impl_->reuse_held_;
+}
+
+void VectorIndex::UnholdSlots() {
+  std::lock_guard<std::mutex> lock(impl_->slots_mutex_);
+  HOTKV_CHECK(impl_->reuse_held_ > 0);
+  --impl_->reuse_held_;
+}
+
+}  // namespace hotkv
