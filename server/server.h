@@ -15,15 +15,16 @@
 #include "server/commands/client_pause.h"
 #include "server/commands/command_recorder.h"
 #include "server/commands/pending_shutdown.h"
+#include "server/commands/server_gauges.h"
 #include "server/config/config.h"
 #include "server/durability.h"
+#include "server/net/listener.h"
 #include "server/session/client_registry.h"
 
 namespace hotkv {
 
 class Engine;
 class Worker;
-class Acceptor;
 
 // Counters that are not one worker's; relaxed.
 struct ServerStats {
@@ -51,11 +52,15 @@ class Server {
 
   // Binds the sockets and starts workers and acceptor.
   Status Start();
-  // Blocks until RequestShutdown has been called and everything has stopped.
-  void WaitUntilStopped();
-  // Any thread, also a signal handler's helper. Stops accepting, ends the workers' loops.
+  // Starts the workers and listens on these sockets only; for tests.
+  Status StartOn(std::vector<ListenSocket> sockets);
+  // Any thread. The thread that called Start sees it by shutdown_fd (an eventfd) and calls Stop.
   void RequestShutdown(ShutdownSave save);
   bool shutting_down() const { return shutting_down_.load(std::memory_order_acquire); }
+  int shutdown_fd() const { return shutdown_fd_; }
+  // Takes a last snapshot where one is due, lets replies go out, ends workers and log. False when the snapshot failed
+  // and the server goes on (the next request is obeyed whatever happens).
+  bool Stop();
 
   Config& config() { return *config_; }
   Engine& engine() { return *engine_; }
@@ -64,12 +69,17 @@ class Server {
   CommandRecorder& recorder() { return recorder_; }  // slow log, latencies, errors
   ClientPause& pause() { return pause_; }
   PendingShutdown& pending_shutdown() { return pending_shutdown_; }
+  ServerGauges& gauges() { return gauges_; }
   const std::string& run_id() const { return run_id_; }
   int64_t started_ms() const { return started_ms_; }
   unsigned worker_count() const { return static_cast<unsigned>(workers_.size()); }
   Worker& worker(unsigned i) { return *workers_[i]; }
   uint16_t tcp_port() const { return tcp_port_; }  // the one really bound, where port 0 was asked for in a test
   std::string io_name() const;                     // "io_uring" or "epoll"
+  std::string listening_on() const;
+  // As maxclients, but never more than the machine's limits allow.
+  void SetMaxClients(int64_t possible) { clients_possible_.store(possible, std::memory_order_relaxed); }
+  int64_t MaxClients() const;
 
   // A password is needed before other commands (requirepass, or a default user with one).
   bool AuthRequired() const { return auth_required_.load(std::memory_order_relaxed); }
@@ -86,9 +96,17 @@ class Server {
   // Called by the log writer when the durable epoch has moved or writes may go on.
   void OnDurable();
 
+  // Ten times a second, by the first worker.
+  void Tick(int64_t now_ms);
+  void ConnectionEnded() { connections_.fetch_sub(1, std::memory_order_relaxed); }
+
  private:
-  friend class Worker;
-  friend class Acceptor;
+  void ApplySettings(const Settings& settings);
+  void ListenForChanges();
+  Status Rebind(const Settings& before, const Settings& after);
+  void OnAccepted(Accepted accepted);
+  bool TakeLastSnapshot();
+  void FollowClock(int64_t now_ms);
 
   Config* const config_;
   Engine* const engine_;
@@ -98,11 +116,18 @@ class Server {
   CommandRecorder recorder_{*engine_};
   ClientPause pause_;
   PendingShutdown pending_shutdown_;
+  ServerGauges gauges_{*this};
   std::string run_id_;
   int64_t started_ms_ = 0;
   uint16_t tcp_port_ = 0;
   std::atomic<bool> auth_required_{false};
   std::atomic<bool> shutting_down_{false};
+  std::atomic<ShutdownSave> shutdown_save_{ShutdownSave::kAsConfigured};
+  bool shutdown_failed_once_ = false;  // of the thread that calls Stop
+  int shutdown_fd_ = -1;
+  std::atomic<int64_t> clients_possible_{INT64_MAX};
+  std::atomic<size_t> connections_{0};  // accepted and not ended
+  int64_t clock_apart_since_ms_ = 0;    // of the first worker
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Acceptor> acceptor_;
 };

@@ -53,6 +53,10 @@ void OutputChain::SealWithBlock() {
 }
 
 void OutputChain::NewBlock() {
+  if (bytes() > bytes_max_ || overflowed_) {
+    Clear();
+    overflowed_ = true;
+  }
   SealWithBlock();
   block_ = pool_->Take();
   position_ = open_begin_ = block_;
@@ -86,6 +90,7 @@ size_t OutputChain::OpenGap() {
 }
 
 void OutputChain::FillGap(size_t piece_number, std::string_view bytes) {
+  if (overflowed_) return;
   HOTKV_CHECK(bytes.size() <= kGapBytes && piece_number >= pieces_popped_);
   Piece& gap = pieces_[piece_number - pieces_popped_ + head_];
   HOTKV_CHECK(gap.size == 0 && gap.release == nullptr);
@@ -100,6 +105,7 @@ OutputChain::Mark OutputChain::Here() {
 }
 
 void OutputChain::Rewind(const Mark& mark) {
+  if (overflowed_) return;
   const size_t index = mark.piece_number - pieces_popped_ + head_;
   HOTKV_CHECK(mark.piece_number >= pieces_popped_ && index <= pieces_.size());
   // Blocks begun after the mark go back; the one of the mark itself, if it was sealed since, stays a sealed piece cut
@@ -124,6 +130,19 @@ void OutputChain::Rewind(const Mark& mark) {
     return;
   }
   position_ = open_begin_;  // the present block is newer than the mark: empty again
+}
+
+void OutputChain::DropFrom(uint64_t position) {
+  HOTKV_CHECK(position >= bytes_consumed_ && position <= bytes_appended());
+  Seal();
+  uint64_t keep = position - bytes_consumed_;
+  for (size_t i = head_; i < pieces_.size(); ++i) {
+    Piece& piece = pieces_[i];
+    const size_t kept = std::min<uint64_t>(piece.size, keep);
+    keep -= kept;
+    sealed_bytes_ -= piece.size - kept;
+    piece.size = kept;  // an empty piece leaves, with what it holds, when the front comes to it
+  }
 }
 
 size_t OutputChain::Gather(std::span<iovec> out, size_t bytes_max) const {

@@ -92,6 +92,13 @@ class OutputChain {
   uint64_t bytes_appended() const { return bytes_consumed_ + bytes(); }
   uint64_t bytes_consumed() const { return bytes_consumed_; }
 
+  // Forgets the bytes from a position in the stream (bytes_appended) on; those before it stay.
+  void DropFrom(uint64_t position);
+
+  // Beyond this many bytes everything is dropped, what is there and what comes: the connection is to be closed.
+  void SetBytesMax(size_t bytes) { bytes_max_ = bytes; }
+  bool overflowed() const { return overflowed_; }
+
   // Describes bytes from the front, at most `bytes_max`; returns how many entries of `out` were used.
   size_t Gather(std::span<iovec> out, size_t bytes_max = SIZE_MAX) const;
   void Consume(size_t bytes);
@@ -124,6 +131,8 @@ class OutputChain {
   size_t pieces_popped_ = 0;
   size_t sealed_bytes_ = 0;
   uint64_t bytes_consumed_ = 0;
+  size_t bytes_max_ = SIZE_MAX;
+  bool overflowed_ = false;
 };
 
 // The bytes of a request that is not complete yet. Grows by doubling with what was received, never with what a

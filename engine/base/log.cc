@@ -30,6 +30,7 @@ Output& GetOutput() {
 // Relaxed: a level or role that changes takes effect soon, and orders nothing.
 std::atomic<LogLevel> level_now{LogLevel::kNotice};
 std::atomic<char> role_now{'M'};
+std::atomic<int> descriptor_now{STDOUT_FILENO};
 
 std::string TimeText() {
   timeval now;
@@ -68,8 +69,11 @@ Status OpenLogFile(const std::string& path) {
   if (output.fd != STDOUT_FILENO) close(output.fd);
   output.fd = fd;
   output.path = path;
+  descriptor_now.store(fd, std::memory_order_relaxed);
   return Status::Ok();
 }
+
+int LogDescriptor() { return descriptor_now.load(std::memory_order_relaxed); }
 
 Status ReopenLogFile() {
   std::string path;

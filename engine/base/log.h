@@ -36,4 +36,7 @@ Status ReopenLogFile();
 
 void Log(LogLevel level, std::string_view message);
 
+// Where lines go just now; for a crash report, which is written from a signal handler.
+int LogDescriptor();
+
 }  // namespace hotkv

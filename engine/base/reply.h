@@ -106,6 +106,9 @@ class ReplyWriter {
   // count: pairs for a map.
   void Close(Deferred deferred, size_t count);
 
+  // The reply has grown over the client's limit and is lost: a handler with a long one may stop.
+  bool overflowed() const { return out_->overflowed(); }
+
   // Errors written so far, and the prefix of the last one ("WRONGTYPE"): what statistics need after a command.
   uint64_t errors() const { return errors_; }
   std::string_view last_error_prefix() const { return {last_error_prefix_, last_error_prefix_size_}; }

@@ -12,6 +12,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +26,7 @@ namespace hotkv {
 
 // What main() is to do.
 struct StartOptions {
-  enum class Action : uint8_t { kRun, kShowVersion, kShowHelp, kTestMemory };
+  enum class Action : uint8_t { kRun, kShowVersion, kShowHelp };
   Action action = Action::kRun;
   std::string config_file;  // absolute, empty: none
   Settings settings;
@@ -66,7 +68,8 @@ class Config {
   Status Tell(const Settings& before, const Settings& after, std::string* failed_name);
 
   const std::string file_;
-  std::shared_ptr<const Settings> current_;  // atomic access
+  mutable std::mutex current_mutex_;
+  std::shared_ptr<const Settings> current_;  // guarded by current_mutex_
   std::atomic<uint64_t> version_{1};
   std::mutex set_mutex_;
   std::vector<Listener> listeners_;

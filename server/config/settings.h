@@ -109,12 +109,12 @@ enum class SettingType : uint8_t {
 };
 
 namespace setting_flag {
-inline constexpr uint8_t kMutable = 1;    // CONFIG SET may change it
-inline constexpr uint8_t kAccepted = 2;   // of Redis's, without effect here
-inline constexpr uint8_t kHidden = 4;     // not matched by a glob of CONFIG GET
-inline constexpr uint8_t kSensitive = 8;  // never logged
-inline constexpr uint8_t kProtected = 16; // CONFIG SET needs enable-protected-configs
-inline constexpr uint8_t kStart = 32;     // refused by CONFIG SET though Redis allows it
+inline constexpr uint8_t kMutable = 1;       // CONFIG SET may change it
+inline constexpr uint8_t kAccepted = 2;      // of Redis's, without effect here
+inline constexpr uint8_t kHidden = 4;        // not matched by a glob of CONFIG GET
+inline constexpr uint8_t kSensitive = 8;     // never logged
+inline constexpr uint8_t kProtected = 16;    // CONFIG SET needs enable-protected-configs
+inline constexpr uint8_t kDefaultOnly = 32;  // not offered: any value but the default is refused
 }  // namespace setting_flag
 
 struct SettingSpec {
@@ -176,6 +176,7 @@ class Settings {
     std::string text;    // canonical form, as CONFIG GET shows it
     int64_t number = 0;  // kBool, kInt, kMemory, kOctal, kChoice, kEvents
   };
+  static Result<Value> ParseOne(const SettingSpec& spec, const std::string& word);
   const Value& at(Setting id) const { return values_[static_cast<size_t>(id)]; }
 
   std::vector<Value> values_;

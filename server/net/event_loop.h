@@ -41,7 +41,7 @@ class EventLoop {
   virtual Status Add(Connection& connection) = 0;
   // Closes the socket; events that are already collected for it are dropped. Unsent bytes are lost.
   virtual void Remove(Connection& connection) = 0;
-  // While paused no data is delivered; a disconnect is.
+  // While paused no data is delivered, and the peer's closing its side shows only once it is resumed.
   virtual void Pause(Connection& connection) = 0;
   virtual void Resume(Connection& connection) = 0;
   // Sends connection.out up to its limit in the next Wait.

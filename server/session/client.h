@@ -91,13 +91,19 @@ class Client final : public ClientState, public Connection {
 
   // Parks the client with its later commands: no further command of it runs until `done` returns true. `done` is asked
   // at least every 10 ms and whenever the log's durable epoch moves; it writes the reply. At the deadline (0: none) it
-  // is asked with expired = true and must then answer. To be called from a handler, which then writes nothing itself.
-  void Park(std::function<bool(Client&, bool expired)> done, int64_t deadline_ms);
+  // is asked with expired = true and must then answer. To be called from a handler, which then writes nothing itself,
+  // and not inside EXEC or a script.
+  enum class ParkKind : uint8_t { kBlocking, kInternal };  // CLIENT UNBLOCK ends only the first
+  void Park(std::function<bool(Client&, bool expired)> done, int64_t deadline_ms, ParkKind kind = ParkKind::kBlocking);
 
   // --- the worker's own ---
-  bool in_backlog = false;     // has unexecuted bytes and waits for its turn
-  bool in_dirty = false;
-  bool waits_for_log = false;  // the log is behind: its next command is retried
+  int socket_number = -1;      // as CLIENT LIST shows it; constant
+  size_t worker_index = 0;     // in the worker's list
+  bool in_backlog = false;     // has requests left of an earlier turn
+  bool waits = false;          // its next command waits for the log or the end of a pause
+  bool parked = false;
+  bool peer_closed = false;    // closed once what it sent has been executed and answered
+  ParkKind park_kind = ParkKind::kBlocking;
   std::function<bool(Client&, bool expired)> parked_on;
   int64_t parked_deadline_ms = 0;
   // Replies from `begin` on in the stream wait until `epoch` is durable.
@@ -106,8 +112,10 @@ class Client final : public ClientState, public Connection {
     uint64_t epoch;
   };
   std::deque<Hold> holds;
-  uint64_t held_replies = 0;
-  uint64_t registry_index = 0;
+  uint64_t held_replies = 0;  // since the first hold began
+  bool in_holding = false;
+  uint64_t counted_received = 0;  // bytes that are in the worker's counters already
+  uint64_t counted_sent = 0;
 };
 
 }  // namespace hotkv
