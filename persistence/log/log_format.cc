@@ -12,8 +12,9 @@ namespace {
 constexpr std::string_view kSegmentMagic = "HKVLOGSG";
 constexpr uint32_t kBlockMagic = 0x424b5648;  // "HVKB" in the file
 
-constexpr uint32_t kFlagRecycled = 1;   // of a segment
-constexpr uint16_t kFlagCleanStop = 1;  // of a block
+constexpr uint32_t kFlagRecycled = 1;    // of a segment
+constexpr uint32_t kFlagChainStart = 2;  // of a segment
+constexpr uint16_t kFlagCleanStop = 1;   // of a block
 
 // Offsets of a segment header's fields.
 constexpr size_t kSegVersion = 8;
@@ -50,7 +51,9 @@ uint32_t SegmentCrc(std::string_view bytes) {
   return ExtendCrc32c(crc, bytes.substr(kSegCrc + 4, kSegEnd - kSegCrc - 4));
 }
 
-uint32_t HeaderChecksum(std::string_view header) { return Crc32c(header.substr(kBlkVersion)); }
+uint32_t HeaderChecksum(std::string_view header, uint32_t seed) {
+  return ExtendCrc32c(seed, header.substr(kBlkVersion));
+}
 
 }  // namespace
 
@@ -59,7 +62,8 @@ std::string EncodeSegmentHeader(const SegmentHeader& header) {
   char* p = bytes.data();
   kSegmentMagic.copy(p, kSegmentMagic.size());
   StoreLe<uint32_t>(p + kSegVersion, kLogFormatVersion);
-  StoreLe<uint32_t>(p + kSegFlags, header.recycled ? kFlagRecycled : 0);
+  StoreLe(p + kSegFlags,
+          (header.recycled ? kFlagRecycled : 0) | (header.chain_start ? kFlagChainStart : 0));
   StoreLe(p + kSegDirectory, header.identity.directory_id);
   StoreLe(p + kSegStripes, header.identity.stripe_count);
   StoreLe(p + kSegSeed, header.identity.hash_seed);
@@ -85,11 +89,12 @@ Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
     return Status::Corruption("checksum of the segment header");
   }
   const auto flags = LoadLe<uint32_t>(p + kSegFlags);
-  if (version == 0 || (flags & ~kFlagRecycled) != 0) {
+  if (version == 0 || (flags & ~(kFlagRecycled | kFlagChainStart)) != 0) {
     return Status::Corruption("segment header has unknown fields");
   }
   SegmentHeader header;
   header.recycled = (flags & kFlagRecycled) != 0;
+  header.chain_start = (flags & kFlagChainStart) != 0;
   header.identity.directory_id = LoadLe<uint64_t>(p + kSegDirectory);
   header.identity.stripe_count = LoadLe<uint32_t>(p + kSegStripes);
   header.identity.hash_seed = LoadLe<uint64_t>(p + kSegSeed);
@@ -99,7 +104,7 @@ Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
   return header;
 }
 
-std::string EncodeBlockHeader(BlockHeader* header) {
+std::string EncodeBlockHeader(BlockHeader* header, uint32_t checksum_seed) {
   HOTKV_CHECK(header->groups.size() <= kStripeGroups);
   uint64_t at = header->header_bytes();
   std::string bytes(static_cast<size_t>(at), '\0');
@@ -126,7 +131,7 @@ std::string EncodeBlockHeader(BlockHeader* header) {
   StoreLe(p + kBlkWall, header->wall_ms);
   StoreLe(p + kBlkDurable, header->durable_epoch);
   StoreLe(p + kBlkBytes, header->block_bytes);
-  header->checksum = HeaderChecksum(bytes);
+  header->checksum = HeaderChecksum(bytes, checksum_seed);
   StoreLe(p + kBlkChecksum, header->checksum);
   return bytes;
 }
@@ -168,7 +173,7 @@ Status DecodeGroups(std::string_view bytes, BlockHeader* header) {
 
 }  // namespace
 
-Result<BlockHeader> DecodeBlockHeader(std::string_view bytes) {
+Result<BlockHeader> DecodeBlockHeader(std::string_view bytes, uint32_t checksum_seed) {
   const size_t length = PeekBlockHeaderBytes(bytes);
   if (length == 0) return Status::Corruption("no block (magic)");
   if (bytes.size() < length) return Status::Corruption("block header is cut off");
@@ -176,7 +181,8 @@ Result<BlockHeader> DecodeBlockHeader(std::string_view bytes) {
   const char* p = bytes.data();
   BlockHeader header;
   header.checksum = LoadLe<uint32_t>(p + kBlkChecksum);
-  if (header.checksum != HeaderChecksum(bytes)) return Status::Corruption("block header checksum");
+  if (header.checksum != HeaderChecksum(bytes, checksum_seed))
+    return Status::Corruption("block header checksum");
   const auto version = LoadLe<uint16_t>(p + kBlkVersion);
   if (version > kLogFormatVersion) {
     return Status::Unsupported(fmt::format("log block of the newer format {}", version));

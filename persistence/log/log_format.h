@@ -26,8 +26,8 @@ inline constexpr size_t kBlockAlignBytes = 64;
 inline constexpr size_t kBlockFixedBytes = 80;
 inline constexpr size_t kGroupEntryBytes = 16;
 inline constexpr size_t kBlockHeaderBytesMax = kBlockFixedBytes + kStripeGroups * kGroupEntryBytes;
-inline constexpr uint64_t kBlockBytesMax = uint64_t{1}
-                                           << 40;  // bounds a corrupt length, nothing else
+// Bounds a corrupt length, nothing else.
+inline constexpr uint64_t kBlockBytesMax = uint64_t{1} << 40;
 
 // What every file of a data directory carries, so that files of different directories are never
 // mixed.
@@ -35,6 +35,8 @@ struct LogIdentity {
   uint64_t directory_id = 0;
   uint32_t stripe_count = 0;
   uint64_t hash_seed = 0;
+  // Block checksums begin with it: a client's value can then never look like a block to a scan.
+  uint32_t checksum_seed() const { return static_cast<uint32_t>(hash_seed ^ hash_seed >> 32); }
   bool operator==(const LogIdentity&) const = default;
 };
 
@@ -43,8 +45,10 @@ struct SegmentHeader {
   uint64_t segment = 0;
   uint64_t start = 0;
   uint64_t size_bytes = 0;  // of the file when made
-  bool recycled =
-      false;  // what follows the last block may be remains of an older segment, not zeros
+  // What follows the last block may be remains of an older segment, not zeros.
+  bool recycled = false;
+  // Its first block follows no other: a new directory, or logging was off in between.
+  bool chain_start = false;
   bool operator==(const SegmentHeader&) const = default;
 };
 
@@ -59,8 +63,8 @@ struct GroupEntry {
   GroupEncoding encoding = GroupEncoding::kPlain;
   uint32_t crc = 0;    // of the stored bytes
   uint64_t bytes = 0;  // stored
-  uint64_t offset =
-      0;  // within the block; not stored: groups follow the header one after the other
+  // Within the block; not stored, groups follow the header one after the other.
+  uint64_t offset = 0;
   bool operator==(const GroupEntry&) const = default;
 };
 
@@ -86,11 +90,11 @@ inline constexpr uint64_t BlockBytesFor(uint64_t header_and_groups) {
 }
 
 // Sets block_bytes, checksum and the groups' offsets in *header and returns the header's bytes.
-std::string EncodeBlockHeader(BlockHeader* header);
+std::string EncodeBlockHeader(BlockHeader* header, uint32_t checksum_seed);
 // Of the first kBlockFixedBytes: the length of the whole header; 0 when no block begins here.
 size_t PeekBlockHeaderBytes(std::string_view fixed);
 // bytes: at least the whole header.
-Result<BlockHeader> DecodeBlockHeader(std::string_view bytes);
+Result<BlockHeader> DecodeBlockHeader(std::string_view bytes, uint32_t checksum_seed);
 
 // "00000042.hkl", and back; 0 for other names (segment numbers begin at 1).
 std::string SegmentFileName(uint64_t number);
