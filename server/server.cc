@@ -219,6 +219,7 @@ void Server::OnDurable() {
 
 void Server::Tick(int64_t now_ms) {
   if (durability_ != nullptr) durability_->Tick(now_ms);
+  gauges_.Tick(now_ms);
   FollowClock(now_ms);
 }
 

@@ -53,6 +53,9 @@ void SwapDbCommand(CommandContext& ctx);
 // The i-th key's live entry for a command that does not use the value: counts a hit or a miss, leaves the access clock.
 Entry* LookAtKey(CommandContext& ctx, size_t i);
 
+// OBJECT ENCODING's reply; DEBUG OBJECT shows it too.
+std::string_view EncodingName(const Entry& entry);
+
 // "string", "list", ...: TYPE's reply and SCAN's TYPE.
 std::string_view TypeName(ValueType type);
 

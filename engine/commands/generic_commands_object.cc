@@ -13,15 +13,6 @@ namespace {
 constexpr size_t kEmbeddedBytesMax = 44;
 constexpr int64_t kMillisPerSecond = 1000;
 
-std::string_view EncodingName(const Entry& entry) {
-  if (entry.type() != ValueType::kString) return "raw";  // as Redis says of its module types
-  if (entry.is_int()) return "int";
-  char scratch[24];
-  const std::string_view value = entry.StringValue(scratch);
-  if (value.size() <= kInt64TextMax && ParseInt64(value)) return "int";
-  return value.size() <= kEmbeddedBytesMax ? "embstr" : "raw";
-}
-
 // How long ago the entry was used at least; exact to a unit of the access clock.
 int64_t IdleSeconds(const Entry& entry, int64_t now_ms) {
   const auto now_units = static_cast<uint8_t>(now_ms >> Txn::kAccessClockShift);
@@ -38,6 +29,15 @@ Entry* FindOrReplyNull(CommandContext& ctx) {
 }
 
 }  // namespace
+
+std::string_view EncodingName(const Entry& entry) {
+  if (entry.type() != ValueType::kString) return "raw";  // as Redis says of its module types
+  if (entry.is_int()) return "int";
+  char scratch[24];
+  const std::string_view value = entry.StringValue(scratch);
+  if (value.size() <= kInt64TextMax && ParseInt64(value)) return "int";
+  return value.size() <= kEmbeddedBytesMax ? "embstr" : "raw";
+}
 
 void ObjectEncodingCommand(CommandContext& ctx) {
   if (const Entry* entry = FindOrReplyNull(ctx)) ctx.reply.Bulk(EncodingName(*entry));
