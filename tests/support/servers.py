@@ -59,8 +59,8 @@ class Server:
     def arguments(self):
         command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.data]
         if self.kind == "redis":
-            command += ["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"]
-        return command + self.options
+            command += ["--save", "", "--appendonly", "no"]
+        return command + ["--enable-debug-command", "yes"] + self.options
 
     def start(self):
         for attempt in range(3):

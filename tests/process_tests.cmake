@@ -1,0 +1,44 @@
+# Tests that drive real executables from outside. Each line is one test of ctest's; names start with what they test.
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+# python3-redis is a Debian package: it is only seen by Debian's interpreter.
+set(HOTKV_PYTHON /usr/bin/python3)
+if(NOT EXISTS ${HOTKV_PYTHON})
+  set(HOTKV_PYTHON ${Python3_EXECUTABLE})
+endif()
+
+function(hotkv_process_test name timeout)
+  add_test(NAME ${name} COMMAND ${HOTKV_PYTHON} -B ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+endfunction()
+
+# The scripts themselves: house rules, and that the kill -9 driver can fail.
+hotkv_process_test(lint 300 ${CMAKE_SOURCE_DIR}/tools/lint --fast)
+hotkv_process_test(lint_itself 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/lint_test.py)
+hotkv_process_test(kill9_finds_faults 300 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py --self-test)
+
+if(TARGET hotkv-server)
+  set(server --server $<TARGET_FILE:hotkv-server>)
+  # The sanitizers make the server several times slower: one mode of the compatibility runner, fewer kills.
+  set(compat_modes plain,pipelined,fragmented)
+  set(kill_rounds 20)
+  if(HOTKV_SANITIZE)
+    set(compat_modes pipelined)
+    set(kill_rounds 6)
+  endif()
+
+  file(GLOB scripts CONFIGURE_DEPENDS compat/*.resp)
+  foreach(script ${scripts})
+    get_filename_component(name ${script} NAME_WE)
+    hotkv_process_test(compat_${name} 300 ${CMAKE_CURRENT_SOURCE_DIR}/compat/run.py ${server}
+      --modes ${compat_modes} ${script})
+  endforeach()
+
+  foreach(client cli python node ioredis)
+    hotkv_process_test(clients_${client} 180 ${CMAKE_CURRENT_SOURCE_DIR}/clients/run.py ${server} --client ${client})
+  endforeach()
+
+  hotkv_process_test(kill9 900 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py ${server} --rounds ${kill_rounds} --seed 1)
+  set_tests_properties(kill9 PROPERTIES PROCESSORS 2)
+  hotkv_process_test(bench_smoke 300 ${CMAKE_CURRENT_SOURCE_DIR}/support/bench_smoke.py ${server}
+    --bench $<TARGET_FILE:hotkv-bench> --data ${CMAKE_CURRENT_SOURCE_DIR}/data/wordnet-cbag-384-small)
+endif()
