@@ -314,9 +314,11 @@ void BlockLog::Poll(int64_t now_us) {
   }
   if (ready) next_error_ = Status::Ok();
   if (!prepare_status.ok()) {
+    if (next_error_.ok()) {
+      Log(LogLevel::kWarning, "The next log segment cannot be made: " + prepare_status.ToString());
+    }
     next_error_ = prepare_status;
     next_retry_us_ = now_us + options_.retry_us;
-    Log(LogLevel::kWarning, "The next log segment cannot be made: " + prepare_status.ToString());
   }
   if (begun() && !ready && !preparing && !next_error_.ok() && now_us >= next_retry_us_)
     PrepareNext();
@@ -344,7 +346,7 @@ void BlockLog::Fail(const Status& status, int64_t now_us) {
 }
 
 void BlockLog::FailedToBegin(const Status& status, int64_t now_us) {
-  if (failure_.ok() || failure_.ToString() != status.ToString()) {
+  if (failure_.ok() || failure_.code() != status.code()) {
     Log(LogLevel::kWarning, "A new log segment cannot be begun: " + status.ToString());
   }
   failure_ = status;

@@ -175,7 +175,8 @@ int64_t LogWriter::Cycle(int64_t now_us) {
 }
 
 bool LogWriter::ShouldClose(int64_t now_us) const {
-  if (sync_wanted_.load(std::memory_order_acquire) > last_block_ && logging()) return true;
+  const uint64_t wanted = sync_wanted_.load(std::memory_order_acquire);
+  if (wanted > (logging() ? last_block_ : last_closed_)) return true;
   if (!clock_->CurrentHasEffects()) return IdleBlockIsDue(now_us);
   const bool waits = log_->has_unwritten();  // a failure, or no next segment yet
   if (policy() == FsyncPolicy::kAlways && logging() && !waits) return true;
@@ -278,7 +279,10 @@ int64_t LogWriter::NextDue(int64_t now_us) const {
     const bool at_once = policy() == FsyncPolicy::kAlways && logging() && !log_->has_unwritten();
     at(at_once ? now_us : last_close_us_ + options_.close_ms * kUsPerMs);
   }
-  if (!logging()) return due;
+  if (!logging()) {
+    if (sync_wanted_.load(std::memory_order_acquire) > last_closed_) at(now_us);
+    return due;
+  }
   if (sync_wanted_.load(std::memory_order_acquire) > last_block_) at(now_us);
   const int64_t attempt_us = log_->NextAttemptUs();
   if (attempt_us != INT64_MAX) at(std::max(attempt_us, now_us + kUsPerMs));

@@ -109,7 +109,7 @@ class LogWriter {
   // any more.
   Status Stop();
 
-  // Asks for durable() >= epoch soon. Cheap when somebody has asked already.
+  // Asks for durable() >= epoch soon (while logging is off: for its close). Cheap when somebody has asked already.
   void RequestSync(uint64_t epoch);
   FsyncPolicy policy() const { return policy_.load(std::memory_order_relaxed); }
   void SetPolicy(FsyncPolicy policy);

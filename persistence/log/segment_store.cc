@@ -16,7 +16,7 @@ constexpr size_t kZeroPieceBytes = 1024 * 1024;
 // Syncs in between keep the filling of a large segment from delaying the log's own syncs by all of
 // it.
 constexpr uint64_t kZeroSyncBytes = 8 * 1024 * 1024;
-constexpr size_t kSparesMax = 1;
+constexpr size_t kSparesMax = 2;
 
 }  // namespace
 

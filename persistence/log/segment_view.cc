@@ -120,6 +120,7 @@ Result<bool> SegmentView::BodiesAreGood(uint64_t offset, const BlockHeader& head
 
 Result<LaterBlocks> SegmentView::SearchFrom(uint64_t offset) {
   LaterBlocks found;
+  if (file_bytes_ < header_.size_bytes) found.reach = file_bytes_;  // cut off, zeros and all
   offset = BlockBytesFor(offset);
   while (offset < file_bytes_) {
     HOTKV_ASSIGN_OR_RETURN(const std::string_view window, Window(offset, kSearchBytes));
