@@ -16,12 +16,14 @@ struct DurabilityStatus {
   bool log_on = false;             // appendonly
   std::string fsync_policy;        // "always", "everysec", "no"
   std::string log_error;           // empty: fine
-  uint64_t log_bytes = 0;          // in its segments
-  uint64_t log_base_bytes = 0;     // written before the newest snapshot began
-  uint64_t log_buffered_bytes = 0;  // not written yet
+  uint64_t log_bytes = 0;           // of its segments' files
+  uint64_t log_written_bytes = 0;   // since start
+  uint64_t log_base_bytes = 0;      // of these, before the newest snapshot began
+  uint64_t log_buffered_bytes = 0;  // kept in memory until they are durable
   uint64_t log_segments = 0;
+  uint64_t log_blocks = 0;
   uint64_t log_syncs = 0;
-  uint64_t log_slow_syncs = 0;     // over a second
+  uint64_t log_failures = 0;        // of writes and syncs
 
   bool snapshot_running = false;
   bool snapshot_scheduled = false;

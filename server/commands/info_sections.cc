@@ -181,12 +181,12 @@ void WritePersistenceInfo(const InfoContext& ctx) {
   out.Line("module_fork_in_progress", 0);
   out.Line("module_fork_last_cow_size", 0);
   if (!status.log_on) return;
-  out.Line("aof_current_size", status.log_bytes);
+  out.Line("aof_current_size", status.log_written_bytes);
   out.Line("aof_base_size", status.log_base_bytes);
   out.Line("aof_pending_rewrite", status.snapshot_scheduled);
   out.Line("aof_buffer_length", status.log_buffered_bytes);
   out.Line("aof_pending_bio_fsync", 0);
-  out.Line("aof_delayed_fsync", status.log_slow_syncs);
+  out.Line("aof_delayed_fsync", 0);
 }
 
 void WriteReplicationInfo(const InfoContext& ctx) {

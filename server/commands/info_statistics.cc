@@ -170,8 +170,9 @@ void WriteHotkvInfo(const InfoContext& ctx) {
     out.Line("hotkv_appendfsync", status.fsync_policy);
     out.Line("hotkv_log_segments", status.log_segments);
     out.Line("hotkv_log_bytes", status.log_bytes);
+    out.Line("hotkv_log_blocks", status.log_blocks);
     out.Line("hotkv_log_syncs", status.log_syncs);
-    out.Line("hotkv_log_slow_syncs", status.log_slow_syncs);
+    out.Line("hotkv_log_failures", status.log_failures);
     out.Decimal("hotkv_loaded_percent", status.loaded_percent);
     out.Line("hotkv_snapshots", status.snapshots);
   }

@@ -273,8 +273,8 @@ OutputLimit Settings::OutputLimitOf(ClientClass client_class) const {
   return {*ParseInt64(words[at + 1]), *ParseInt64(words[at + 2]), *ParseInt64(words[at + 3])};
 }
 
-std::vector<SavePoint> Settings::SavePoints() const {
-  std::vector<SavePoint> points;
+std::vector<SaveSetting> Settings::SavePoints() const {
+  std::vector<SaveSetting> points;
   const std::vector<std::string> words = Words(Setting::kSave);
   for (size_t i = 0; i + 1 < words.size(); i += 2) points.push_back({*ParseInt64(words[i]), *ParseInt64(words[i + 1])});
   return points;

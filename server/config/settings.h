@@ -144,7 +144,7 @@ struct OutputLimit {
 };
 enum class ClientClass : uint8_t { kNormal, kReplica, kPubSub };
 
-struct SavePoint {
+struct SaveSetting {
   int64_t seconds = 0;
   int64_t changes = 0;
 };
@@ -160,7 +160,7 @@ class Settings {
   int64_t Choice(Setting id) const { return at(id).number; }
   std::vector<std::string> Words(Setting id) const;
   OutputLimit OutputLimitOf(ClientClass client_class) const;
-  std::vector<SavePoint> SavePoints() const;
+  std::vector<SaveSetting> SavePoints() const;
 
   // Sets one by its words, as they stand in a file or in CONFIG SET (one word there, which is split where the type takes
   // several). The message of a failure is Redis's.
