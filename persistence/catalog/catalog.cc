@@ -45,11 +45,24 @@ Status Catalog::Update(const std::function<void(CatalogState*)>& edit) {
   CatalogState next = state_;
   edit(&next);
   CatalogRecords records = EncodeCatalog(next);
-  const CatalogBatch batch = Difference(records_, records);
+  CatalogBatch batch = Difference(records_, records);
   if (batch.empty()) return Status::Ok();
+  for (const std::string& key : uncertain_) {
+    const auto record = records.find(key);
+    if (record != records.end()) {
+      batch[key] = record->second;
+    } else {
+      batch[key] = std::nullopt;
+    }
+  }
   HOTKV_CRASH_POINT("catalog.before_commit");
-  HOTKV_RETURN_IF_ERROR(store_->Commit(batch));
+  Status status = store_->Commit(batch);
+  if (!status.ok()) {
+    for (const auto& [key, value] : batch) uncertain_.insert(key);
+    return status;
+  }
   HOTKV_CRASH_POINT("catalog.after_commit");
+  uncertain_.clear();
   state_ = std::move(next);
   records_ = std::move(records);
   return Status::Ok();

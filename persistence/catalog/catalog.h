@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include "engine/base/result.h"
 #include "persistence/catalog/catalog_state.h"
@@ -33,8 +35,10 @@ class Catalog {
 
   const std::unique_ptr<CatalogStore> store_;
   mutable std::mutex mutex_;
-  CatalogState state_;      // guarded by mutex_
-  CatalogRecords records_;  // guarded by mutex_: state_ as stored
+  // Guarded by mutex_:
+  CatalogState state_;
+  CatalogRecords records_;           // state_ as stored
+  std::set<std::string> uncertain_;  // keys of failed commits: what is stored under them is not known
 };
 
 }  // namespace hotkv

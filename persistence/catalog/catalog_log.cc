@@ -16,8 +16,7 @@ Status CatalogLog::Commit(const LogCatalogChange& change) {
   return catalog_->Update([&](CatalogState* state) {
     for (const LogSegmentEntry& entry : change.put) {
       state->segments[entry.number] = entry;
-      // An end is entered once it is known durable.
-      if (entry.ended) state->durable_epoch = std::max(state->durable_epoch, entry.last_epoch);
+      if (entry.ended) state->epoch_max = std::max(state->epoch_max, entry.last_epoch);
     }
     for (const uint64_t number : change.remove) state->segments.erase(number);
   });

@@ -46,8 +46,7 @@ void DecodeDirectory(ByteReader* reader, CatalogState* s) {
 
 std::string EncodeCounters(const CatalogState& s) {
   std::string out;
-  for (const uint64_t n : {s.start_number, s.next_object_id, s.next_file_number, s.durable_epoch,
-                           s.epoch_max}) {
+  for (const uint64_t n : {s.start_number, s.next_object_id, s.next_file_number, s.epoch_max}) {
     AppendVarint(&out, n);
   }
   return out;
@@ -57,7 +56,6 @@ void DecodeCounters(ByteReader* reader, CatalogState* s) {
   s->start_number = reader->Varint();
   s->next_object_id = reader->Varint();
   s->next_file_number = reader->Varint();
-  s->durable_epoch = reader->Varint();
   s->epoch_max = reader->Varint();
 }
 
@@ -66,6 +64,7 @@ std::string EncodeSnapshot(const SnapshotRecord& r) {
   out.push_back(static_cast<char>(r.state));
   AppendVarint(&out, r.from_epoch);
   AppendVarint(&out, r.last_epoch);
+  AppendVarint(&out, r.log_epoch);
   out.push_back(r.has_effects ? 1 : 0);
   AppendVarint(&out, static_cast<uint64_t>(r.created_us));
   AppendVarint(&out, r.bytes);
@@ -83,6 +82,7 @@ SnapshotRecord DecodeSnapshot(ByteReader* reader) {
   r.state = static_cast<FileState>(reader->Le<uint8_t>());
   r.from_epoch = reader->Varint();
   r.last_epoch = reader->Varint();
+  r.log_epoch = reader->Varint();
   r.has_effects = reader->Le<uint8_t>() != 0;
   r.created_us = static_cast<int64_t>(reader->Varint());
   r.bytes = reader->Varint();
@@ -130,7 +130,7 @@ std::string EncodeObject(const ObjectRecord& r) {
     AppendVarint(&out, number);
     out.push_back(static_cast<char>(g.state));
     AppendVarint(&out, g.from_lsn);
-    AppendVarint(&out, g.to_epoch);
+    AppendVarint(&out, g.log_epoch);
   }
   return out;
 }
@@ -150,7 +150,7 @@ ObjectRecord DecodeObject(ByteReader* reader) {
     GenerationRecord g;
     g.state = static_cast<FileState>(reader->Le<uint8_t>());
     g.from_lsn = reader->Varint();
-    g.to_epoch = reader->Varint();
+    g.log_epoch = reader->Varint();
     // An unknown state shows in the whole record's.
     if (!KnownState(g.state)) r.state = static_cast<FileState>(0);
     r.generations[number] = g;
@@ -189,7 +189,8 @@ Status DecodeNumbered(const std::string& key, const std::string& value, CatalogS
     const ObjectRecord& r = state->objects[number] = DecodeObject(&reader);
     file_state = r.state;
   } else if (TakePrefix(kRangePrefix, &rest) && ParseNumber(rest, &number)) {
-    state->ranges[number] = {number, reader.Varint()};
+    const uint64_t last_epoch = reader.Varint();
+    state->ranges[number] = {number, last_epoch, reader.Varint()};
   } else {
     return BadRecord(key);
   }
@@ -222,6 +223,7 @@ CatalogRecords EncodeCatalog(const CatalogState& state) {
   for (const auto& [n, r] : state.ranges) {
     std::string value;
     AppendVarint(&value, r.last_epoch);
+    AppendVarint(&value, r.first_segment);
     out.emplace(NumberedKey(kRangePrefix, n), std::move(value));
   }
   for (const auto& [n, r] : state.objects) {

@@ -32,7 +32,9 @@ struct GenerationRef {
 struct SnapshotRecord {
   FileState state = FileState::kPlanned;
   uint64_t from_epoch = 0;  // effects from this epoch on are needed with it (the oldest cut)
-  uint64_t last_epoch = 0;  // of its last section; the log is durable up to here
+  uint64_t last_epoch = 0;  // of its last section
+  // The log had a durable block of this epoch when the snapshot went live (0: there was no log): a watermark.
+  uint64_t log_epoch = 0;
   bool has_effects = false;  // the effects between first and last cut are in the file: it is an exact moment by itself
   int64_t created_us = 0;
   uint64_t bytes = 0;
@@ -41,17 +43,19 @@ struct SnapshotRecord {
   auto operator<=>(const SnapshotRecord&) const = default;
 };
 
-// A stretch of epochs that the log covers without a gap. appendonly no ends one; a later yes begins another.
+// A stretch of epochs that the log covers without a gap. appendonly no ends one; a later yes begins another. A snapshot goes
+// on with a range that began no later than the snapshot did; with no snapshot only a range that began at epoch 0 will do.
 struct LogRange {
   uint64_t first_epoch = 0;
-  uint64_t last_epoch = 0;  // 0: still going on
+  uint64_t last_epoch = 0;     // 0: still going on
+  uint64_t first_segment = 0;  // its segments: from this number up to the next range's first
   auto operator<=>(const LogRange&) const = default;
 };
 
 struct GenerationRecord {
   FileState state = FileState::kPlanned;
-  uint64_t from_lsn = 0;  // effects after it are applied to the generation
-  uint64_t to_epoch = 0;
+  uint64_t from_lsn = 0;   // effects after it are applied to the generation
+  uint64_t log_epoch = 0;  // as in SnapshotRecord
   auto operator<=>(const GenerationRecord&) const = default;
 };
 
@@ -77,8 +81,7 @@ struct CatalogState {
   uint64_t start_number = 0;   // of the running or last process
   uint64_t next_object_id = 1;
   uint64_t next_file_number = 1;  // of snapshots
-  uint64_t durable_epoch = 0;  // a watermark: the log was durable up to here when this was written
-  uint64_t epoch_max = 0;      // no epoch beyond it was used by an earlier start
+  uint64_t epoch_max = 0;  // the highest epoch that any file named in here is known to have
 
   std::map<uint64_t, SnapshotRecord> snapshots;
   std::map<uint64_t, LogSegmentEntry> segments;

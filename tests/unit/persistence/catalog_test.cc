@@ -42,11 +42,10 @@ CatalogState RandomState(uint64_t seed) {
   s.start_number = random.Below(1000);
   s.next_object_id = random.Next() >> random.Below(64);
   s.next_file_number = random.Below(1u << 20);
-  s.durable_epoch = random.Next() >> random.Below(64);
   s.epoch_max = random.Next() >> random.Below(64);
   auto state = [&] { return static_cast<FileState>(1 + random.Below(3)); };
   for (uint64_t i = random.Below(4); i > 0; --i) {
-    SnapshotRecord r{state(), random.Next() >> 20, random.Next() >> 20, random.Below(2) == 0,
+    SnapshotRecord r{state(), random.Next() >> 20, random.Next() >> 20, random.Next(), random.Below(2) == 0,
                      static_cast<int64_t>(random.Next() >> 10), random.Next(), random.Next(), {}};
     for (uint64_t g = random.Below(3); g > 0; --g) r.generations.push_back({g, random.Next()});
     s.snapshots[random.Next() >> random.Below(64)] = r;
@@ -59,7 +58,7 @@ CatalogState RandomState(uint64_t seed) {
   }
   for (uint64_t i = random.Below(3); i > 0; --i) {
     const uint64_t first = random.Next() >> 20;
-    s.ranges[first] = {first, random.Next()};
+    s.ranges[first] = {first, random.Next(), random.Next()};
   }
   for (uint64_t i = random.Below(5); i > 0; --i) {
     ObjectRecord r;
@@ -221,20 +220,20 @@ TEST_CASE("A cut during a commit leaves the catalog before or after it, never be
   REQUIRE(saw_second > saw_first);  // certain once the commit is done
 }
 
-TEST_CASE("An ended segment's last epoch is the catalog's watermark") {
+TEST_CASE("The log sees its segments in the catalog, and the highest epoch stays known when they go") {
   auto catalog = std::move(Catalog::Open(std::make_unique<SimStore>()).value());
   REQUIRE(catalog->Update([&](CatalogState* s) { *s = CatalogState(); s->format = 1; }).ok());
   CatalogLog log(catalog.get());
   LogSegmentEntry entry{.number = 4, .start = 2, .state = SegmentState::kLive, .size_bytes = 100};
   REQUIRE(log.Commit({.put = {entry}, .remove = {}}).ok());
-  REQUIRE(catalog->Read().durable_epoch == 0);
+  REQUIRE(catalog->Read().epoch_max == 0);
   entry.ended = true;
   entry.first_epoch = 5;
   entry.last_epoch = 9;
   REQUIRE(log.Commit({.put = {entry}, .remove = {}}).ok());
-  REQUIRE(catalog->Read().durable_epoch == 9);
+  REQUIRE(catalog->Read().epoch_max == 9);
   REQUIRE(log.Segments().value() == std::vector<LogSegmentEntry>{entry});
   REQUIRE(log.Commit({.put = {}, .remove = {4}}).ok());
   REQUIRE(log.Segments().value().empty());
-  REQUIRE(catalog->Read().durable_epoch == 9);
+  REQUIRE(catalog->Read().epoch_max == 9);
 }
