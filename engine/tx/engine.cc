@@ -130,6 +130,8 @@ Engine::Engine(const EngineOptions& options, const CommandTable* commands)
 }
 
 Engine::~Engine() {
+  // No reader is left. What is retired may hand its memory to lazy_free_, which ends before reclaim_ does.
+  while (!reclaim_.empty()) reclaim_.Collect();
   lazy_free_.Drain();
   for (auto& object : objects_.All()) objects_.Take(object->id());
 }
