@@ -147,6 +147,12 @@ void VectorIndex::Impl::StoreRow(uint32_t slot, const Prepared& vector) {
   sums_.At<uint32_t>(slot).store(SumOf(slot), std::memory_order_relaxed);
 }
 
+QueryView VectorIndex::Impl::QueryOf(uint32_t slot) const {
+  QueryView query;
+  query.data = VectorAt(slot);
+  return query;
+}
+
 uint32_t VectorIndex::Impl::SumOf(uint32_t slot) const {
   return Crc32c({vectors_->Row(slot), options_.dim * sizeof(float)});
 }
@@ -273,11 +279,9 @@ std::optional<uint32_t> VectorIndex::Impl::Find(std::string_view name) const {
 }
 
 void VectorIndex::Impl::Kill(uint32_t slot) {
-  const uint8_t before = graph_->meta(slot);
   graph_->MarkDead(slot);
   live_.fetch_sub(1, std::memory_order_relaxed);
-  // A pending element: LinkPending passes it by.
-  if ((before & kMetaLinked) == 0) FreeAfterReaders(slot);
+  if (pending_count_.load(std::memory_order_acquire) != 0) KillPending(slot);
 }
 
 // ---- the rest ----
@@ -290,8 +294,8 @@ IndexInfo VectorIndex::Impl::Info() const {
   info.pending = pending_count_.load(std::memory_order_relaxed);
   info.top_level = graph_->top_level();
   info.hot_bytes = graph_->link_bytes();
-  info.vector_bytes = vector_files_ ? vector_files_->bytes() : vectors_->private_bytes();
-  info.other_bytes = graph_->other_bytes() + records_.bytes() + sums_.private_bytes();
+  info.vector_bytes = vector_files_ ? vector_files_->bytes() : vectors_->bytes();
+  info.other_bytes = graph_->other_bytes() + records_.bytes() + sums_.bytes();
   info.kernel = target_.name;
   {
     std::shared_lock<std::shared_mutex> lock(names_mutex_);

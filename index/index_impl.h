@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "index/distance/targets.h"
@@ -28,7 +29,8 @@
 
 namespace hotkv {
 
-struct Generation;  // a mapped one (file/generation.h)
+struct Generation;   // a mapped one (file/generation.h)
+struct GraphHeader;  // of a generation
 
 struct ScoredSlot {
   float distance;  // as the metric has it
@@ -67,6 +69,7 @@ class VectorIndex::Impl {
 
   void StoreRow(uint32_t slot, const Prepared& vector);
   float* VectorAt(uint32_t slot) const { return reinterpret_cast<float*>(vectors_->Row(slot)); }
+  QueryView QueryOf(uint32_t slot) const;  // made of what is stored
   uint32_t SumOf(uint32_t slot) const;
   void Restore(uint32_t slot, float norm, std::vector<float>* out) const;
 
@@ -95,6 +98,27 @@ class VectorIndex::Impl {
 
   Status CheckInvariants() const;
   IndexInfo Info() const;
+
+  // ---- replay (apply.cc) ----
+  enum class PendingState : uint8_t { kWaiting, kLinking, kDoomed };
+  void AddToPending(uint32_t slot);
+  void KillPending(uint32_t slot);
+  uint64_t LinkPending(uint64_t elements_max);
+  Status ClaimSlot(uint32_t slot);
+  Status ApplySet(uint32_t slot, std::string_view name, std::span<const float> vector,
+                  std::string_view attr);
+  Status ApplyDelete(uint32_t slot, std::string_view name);
+  Status ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr);
+
+  // ---- generations (checkpoint.cc) ----
+  struct CopyPlan;
+  CopyPlan PlanCopy() const;
+  bool PlaceName(uint32_t slot, CopyPlan* plan) const;
+  GraphHeader HeaderOf(uint64_t generation) const;
+  Status WriteGraph(uint64_t generation, const CopyPlan& plan) const;
+  Status WriteIds(uint64_t generation, const CopyPlan& plan) const;
+  Status Checkpoint(uint64_t generation);
+  Status Adopt(std::unique_ptr<Generation> generation);
 
   // Constant after construction.
   const IndexOptions options_;
@@ -140,8 +164,10 @@ class VectorIndex::Impl {
   std::vector<Waiting> waiting_;  // never linked, but a search may be looking at them
 
   mutable std::mutex pending_mutex_;
-  std::vector<uint32_t> pending_;  // guarded by pending_mutex_: live but not linked
-  size_t pending_next_ = 0;        // those before are being linked
+  // Live but not linked, or linked without a link to it; guarded by pending_mutex_. The queue may
+  // hold slots that are pending no more.
+  std::unordered_map<uint32_t, PendingState> pending_;
+  std::deque<uint32_t> pending_queue_;
   std::atomic<uint64_t> pending_count_{
       0};  // release after the vector is stored, acquire by searches
 

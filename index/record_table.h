@@ -36,9 +36,7 @@ class RecordTable {
   }
   void Set(uint32_t slot, std::string_view name, std::string_view attr, float norm);
   void Clear(uint32_t slot) { Exchange(slot, 0); }
-  size_t bytes() const {
-    return heap_bytes_.load(std::memory_order_relaxed) + refs_.private_bytes();
-  }
+  size_t bytes() const { return heap_bytes_.load(std::memory_order_relaxed) + refs_.bytes(); }
 
  private:
   static constexpr uint64_t kHeapBit = uint64_t{1} << 63;

@@ -159,7 +159,7 @@ void VectorIndex::Impl::AddPending(const Prepared& query, const SearchParams& pa
   std::vector<uint32_t> slots;
   {
     std::lock_guard<std::mutex> lock(pending_mutex_);
-    slots = pending_;
+    for (const auto& [slot, state] : pending_) slots.push_back(slot);
   }
   std::erase_if(slots, [&](uint32_t slot) { return !Accepts(params, slot); });
   std::vector<float> distances(slots.size());

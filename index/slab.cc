@@ -96,7 +96,7 @@ Status SlabArray::Grow(uint32_t slots) {
     } else {
       owned_.emplace_back(bytes);
       memory = owned_.back().data();
-      private_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+      bytes_.fetch_add(bytes, std::memory_order_relaxed);
     }
     Install(slab, memory);
     slab_count_.store(slab + 1, std::memory_order_relaxed);
@@ -112,7 +112,9 @@ void SlabArray::Adopt(char* memory, uint32_t slabs) {
     Install(slab, memory + size_t{geometry_.FirstSlot(slab)} * geometry_.stride);
   }
   slab_count_.store(slabs, std::memory_order_relaxed);
-  capacity_.store(slabs == 0 ? 0 : geometry_.FirstSlot(slabs), std::memory_order_release);
+  const uint32_t slots = slabs == 0 ? 0 : geometry_.FirstSlot(slabs);
+  bytes_.fetch_add(size_t{slots} * geometry_.stride, std::memory_order_relaxed);
+  capacity_.store(slots, std::memory_order_release);
 }
 
 void SlabArray::Promote(uint32_t slab) {
@@ -120,7 +122,6 @@ void SlabArray::Promote(uint32_t slab) {
   const size_t bytes = geometry_.BytesIn(slab);
   owned_.emplace_back(bytes);
   std::memcpy(owned_.back().data(), Row(geometry_.FirstSlot(slab)), bytes);
-  private_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   Install(slab, owned_.back().data());
 }
 

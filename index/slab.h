@@ -112,8 +112,8 @@ class SlabArray {
   // Exchanges a slab's memory for private memory with the same content. No row of it may be written
   // meanwhile.
   void Promote(uint32_t slab);
-  // Bytes of private memory.
-  size_t private_bytes() const { return private_bytes_.load(std::memory_order_relaxed); }
+  // Bytes of private memory and of what was adopted.
+  size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   const std::atomic<uintptr_t>* table_entries() const {
@@ -126,10 +126,10 @@ class SlabArray {
   const Source source_;
   PrivateMemory table_;  // std::atomic<uintptr_t> a slab; release in Install, acquire in Row
   std::mutex mutex_;
-  std::vector<PrivateMemory> owned_;      // guarded by mutex_
-  std::atomic<uint32_t> slab_count_{0};   // written under mutex_
-  std::atomic<uint32_t> capacity_{0};     // release after the slab is installed
-  std::atomic<size_t> private_bytes_{0};  // relaxed: a statistic
+  std::vector<PrivateMemory> owned_;     // guarded by mutex_
+  std::atomic<uint32_t> slab_count_{0};  // written under mutex_
+  std::atomic<uint32_t> capacity_{0};    // release after the slab is installed
+  std::atomic<size_t> bytes_{0};         // relaxed: a statistic
 };
 
 }  // namespace hotkv

@@ -62,8 +62,15 @@ Result<char*> SlabFiles::MakeSlab(uint32_t slab, size_t bytes) {
   auto made = std::make_unique<Slab>();
   const std::string path = JoinPath(spec_.dir, NameOf(slab));
   const uint64_t file_bytes = kFilePage + (bytes + kFilePage - 1) / kFilePage * kFilePage;
-  HOTKV_ASSIGN_OR_RETURN(made->file, spec_.env->Open(path, OpenMode::kCreateOrOpen));
+  const bool expected = slab < expected_;
+  HOTKV_ASSIGN_OR_RETURN(
+      made->file,
+      spec_.env->Open(path, expected ? OpenMode::kReadWrite : OpenMode::kCreateOrOpen));
   HOTKV_ASSIGN_OR_RETURN(const uint64_t size, made->file->Size());
+  if (expected) {
+    if (size < file_bytes) return Status::Corruption("the slab is cut off").At(path, 0);
+    HOTKV_RETURN_IF_ERROR(CheckHeader(made->file.get(), slab));
+  }
   // A crash may have left the file at any length, or without its header; nothing durable is in it
   // then.
   if (size < file_bytes) HOTKV_RETURN_IF_ERROR(made->file->Allocate(0, file_bytes));
@@ -85,6 +92,11 @@ Result<char*> SlabFiles::MakeSlab(uint32_t slab, size_t bytes) {
   HOTKV_CRASH_POINT("index.slab.made");
   HOTKV_ASSIGN_OR_RETURN(made->mapping, made->file->Map(0, file_bytes, MapMode::kShared));
   bytes_.fetch_add(file_bytes, std::memory_order_relaxed);
+  if (expected) {
+    // Size and name were synced with the generation that needs it.
+    made->name_synced = true;
+    made->file.reset();
+  }
   char* rows = made->mapping->data() + kFilePage;
   std::lock_guard<std::mutex> lock(mutex_);
   if (slabs_.size() <= slab) slabs_.resize(slab + 1);
@@ -111,12 +123,13 @@ Status SlabFiles::Sync() {
     if (slab == nullptr) break;
     const bool dirty = slab->dirty.exchange(false, std::memory_order_acq_rel);
     if (!dirty && slab->name_synced) continue;
-    // Size and header by the file, rows by the mapping.
-    failure_ = slab->file->Sync();
+    // Size and header by the file, once; rows by the mapping.
+    if (slab->file) failure_ = slab->file->Sync();
     if (failure_.ok()) failure_ = slab->mapping->Sync(0, slab->mapping->size());
     HOTKV_RETURN_IF_ERROR(failure_);
     new_names = new_names || !slab->name_synced;
     slab->name_synced = true;
+    slab->file.reset();
   }
   if (new_names) failure_ = spec_.env->SyncDir(spec_.dir);
   return failure_;

@@ -37,6 +37,8 @@ class SlabFiles {
   // A new slab's file, or an existing one's memory: the one left by a crash or written before the
   // opened generation.
   Result<char*> MakeSlab(uint32_t slab, size_t bytes);
+  // Slabs below this number must be there, else a new one is made where none is found.
+  void ExpectSlabs(uint32_t slabs) { expected_ = slabs; }
   void MarkDirty(uint32_t slot);
   // Makes everything written so far durable. After a failure it fails for good: the kernel may have
   // dropped what it could not write.
@@ -46,7 +48,7 @@ class SlabFiles {
 
  private:
   struct Slab {
-    std::unique_ptr<File> file;
+    std::unique_ptr<File> file;  // until it has been synced
     std::unique_ptr<Mapping> mapping;
     std::atomic<bool> dirty{false};  // set before a row is written, cleared before it is synced
     bool name_synced = false;        // by Sync's thread only
@@ -57,6 +59,7 @@ class SlabFiles {
   const Spec spec_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Slab>> slabs_;  // guarded by mutex_; the objects stay where they are
+  uint32_t expected_ = 0;  // set before the array is shared
   std::atomic<size_t> bytes_{0};
   Status failure_;  // by Sync's thread only
 };

@@ -48,6 +48,14 @@ bool Graph::ConnectSome(uint32_t nodes_max) {
   return true;
 }
 
+void Graph::ConnectAll() {
+  BeginConnect();
+  while (ConnectSome(1u << 16)) {
+  }
+  FinishConnect();
+  phase_ = RepairPhase::kIdle;
+}
+
 void Graph::FinishConnect() {
   met_ = {};
   to_expand_ = {};

@@ -260,11 +260,12 @@ void Graph::MarkDead(uint32_t slot) {
   dead_list_.push_back(slot);
 }
 
-void Graph::Revive(uint32_t slot) {
+bool Graph::Revive(uint32_t slot) {
   meta_.At<uint8_t>(slot).fetch_and(static_cast<uint8_t>(~kMetaDead), std::memory_order_acq_rel);
   dead_count_.fetch_sub(1, std::memory_order_relaxed);
   std::lock_guard<std::mutex> lock(dead_mutex_);
   std::erase(dead_list_, slot);
+  return in_degree_.At<uint8_t>(slot).load(std::memory_order_relaxed) != 0;
 }
 
 const WalkPool& Graph::Walk(const WalkPlan& plan) const {

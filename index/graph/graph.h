@@ -64,8 +64,8 @@ class Graph {
   // Clears the live bit for good. An unlinked node is not dead afterwards but free: the caller's to
   // reuse.
   void MarkDead(uint32_t slot);
-  // Takes MarkDead back (replay only, while no repair runs).
-  void Revive(uint32_t slot);
+  // Takes MarkDead back (replay only, while no repair runs). False if no link to it is left.
+  bool Revive(uint32_t slot);
   // Forgets a node that was never linked, once nobody can look at it.
   void ClearNode(uint32_t slot);
   uint32_t LevelOf(uint32_t slot) const { return meta(slot) & kMetaLevelMask; }
@@ -100,13 +100,14 @@ class Graph {
     return linked_since_connect_.load(std::memory_order_relaxed);
   }
 
+  // A whole connecting pass at once (a copy that nobody else uses).
+  void ConnectAll();
+
   // ---- checks (check.cc; at rest) ----
   Status CheckInvariants() const;
 
-  size_t link_bytes() const { return links_.private_bytes() + upper_.private_bytes(); }
-  size_t other_bytes() const {
-    return meta_.private_bytes() + in_degree_.private_bytes() + upper_at_.private_bytes();
-  }
+  size_t link_bytes() const { return links_.bytes() + upper_.bytes(); }
+  size_t other_bytes() const { return meta_.bytes() + in_degree_.bytes() + upper_at_.bytes(); }
   const Target& target() const { return *options_.target; }
   const GraphOptions& options() const { return options_; }
 

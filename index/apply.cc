@@ -1,0 +1,146 @@
+// Replaying logged changes onto an opened generation, and linking what they added.
+#include <cstring>
+
+#include "engine/base/check.h"
+#include "engine/base/sync_point.h"
+#include "index/index_impl.h"
+#include "index/reader_pin.h"
+
+namespace hotkv {
+
+void VectorIndex::Impl::AddToPending(uint32_t slot) {
+  std::lock_guard<std::mutex> lock(pending_mutex_);
+  if (!pending_.emplace(slot, PendingState::kWaiting).second) return;
+  pending_queue_.push_back(slot);
+  pending_count_.store(pending_.size(), std::memory_order_release);
+}
+
+// A live element that is not linked, or not yet for sure.
+void VectorIndex::Impl::KillPending(uint32_t slot) {
+  std::lock_guard<std::mutex> lock(pending_mutex_);
+  const auto at = pending_.find(slot);
+  if (at == pending_.end()) return;
+  if (at->second == PendingState::kLinking) {
+    at->second = PendingState::kDoomed;
+    return;
+  }
+  pending_.erase(at);
+  pending_count_.store(pending_.size(), std::memory_order_release);
+  // The queue's entry is passed by when its turn comes.
+  if ((graph_->meta(slot) & kMetaLinked) == 0) FreeAfterReaders(slot);
+}
+
+uint64_t VectorIndex::Impl::LinkPending(uint64_t elements_max) {
+  for (uint64_t done = 0; done < elements_max; ++done) {
+    uint32_t slot;
+    {
+      std::lock_guard<std::mutex> lock(pending_mutex_);
+      if (pending_queue_.empty()) break;
+      slot = pending_queue_.front();
+      pending_queue_.pop_front();
+      const auto at = pending_.find(slot);
+      if (at == pending_.end() || at->second != PendingState::kWaiting) continue;
+      at->second = PendingState::kLinking;
+    }
+    HOTKV_SYNC_POINT("index.pending.linking");
+    graph_->Link(slot, QueryOf(slot));
+    std::lock_guard<std::mutex> lock(pending_mutex_);
+    const auto at = pending_.find(slot);
+    // Deleted while it was being linked, when its death could not yet be noted on the node.
+    if (at->second == PendingState::kDoomed && (graph_->meta(slot) & kMetaDead) == 0) {
+      graph_->MarkDead(slot);
+    }
+    pending_.erase(at);
+    pending_count_.store(pending_.size(), std::memory_order_release);
+  }
+  return pending_count_.load(std::memory_order_relaxed);
+}
+
+Status VectorIndex::Impl::ClaimSlot(uint32_t slot) {
+  std::lock_guard<std::mutex> lock(slots_mutex_);
+  if (slot >= kIndexSlotsMax) return Status::InvalidArgument("slot number out of range");
+  if (slot >= next_slot_) {
+    HOTKV_RETURN_IF_ERROR(ReserveSlots(slot + 1));
+    for (uint32_t skipped = next_slot_; skipped < slot; ++skipped) SetFreeLocked(skipped, true);
+    next_slot_ = slot + 1;
+  }
+  SetFreeLocked(slot, false);
+  return Status::Ok();
+}
+
+Status VectorIndex::Impl::ApplySet(uint32_t slot, std::string_view name,
+                                   std::span<const float> vector, std::string_view attr) {
+  HOTKV_RETURN_IF_ERROR(CheckVector(vector));
+  HOTKV_RETURN_IF_ERROR(ClaimSlot(slot));
+  const Prepared prepared = PrepareVector(vector);
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(names_mutex_);
+  const uint8_t meta = slot < graph_->slot_limit() ? graph_->meta(slot) : uint8_t{0};
+  if ((meta & kMetaLive) != 0) {
+    if (!NameIs(slot, name)) {
+      return Status::Corruption("slot " + std::to_string(slot) + " holds another element");
+    }
+    records_.Set(slot, name, attr, prepared.norm);
+    return Status::Ok();
+  }
+  StoreRow(slot, prepared);
+  records_.Set(slot, name, attr, prepared.norm);
+  bool link = true;
+  if ((meta & kMetaLinked) != 0) {
+    link = !graph_->Revive(slot);
+  } else {
+    HOTKV_RETURN_IF_ERROR(graph_->InitNode(slot, LevelFor(name)));
+  }
+  graph_->SetLive(slot);
+  live_.fetch_add(1, std::memory_order_relaxed);
+  if (link) AddToPending(slot);
+  const uint32_t hash = NameMap::HashOf(name);
+  const auto matches = [&](uint32_t s) { return s != slot && NameIs(s, name); };
+  const std::optional<uint32_t> old = names_.Find(hash, matches);
+  if (old) {
+    names_.Replace(hash, matches, slot);
+    Kill(*old);
+  } else {
+    names_.Insert(hash, slot);
+  }
+  return Status::Ok();
+}
+
+Status VectorIndex::Impl::ApplyDelete(uint32_t slot, std::string_view name) {
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(names_mutex_);
+  if (slot >= graph_->slot_limit() || (graph_->meta(slot) & kMetaLive) == 0) return Status::Ok();
+  if (!NameIs(slot, name)) {
+    return Status::Corruption("slot " + std::to_string(slot) + " holds another element");
+  }
+  names_.Erase(NameMap::HashOf(name), [&](uint32_t s) { return s == slot; });
+  Kill(slot);
+  return Status::Ok();
+}
+
+Status VectorIndex::Impl::ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr) {
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(names_mutex_);
+  if (slot >= graph_->slot_limit() || (graph_->meta(slot) & kMetaLive) == 0) return Status::Ok();
+  if (!NameIs(slot, name)) {
+    return Status::Corruption("slot " + std::to_string(slot) + " holds another element");
+  }
+  records_.Set(slot, name, attr, records_.Get(slot).header->norm);
+  return Status::Ok();
+}
+
+Status VectorIndex::ApplySet(uint32_t slot, std::string_view name, std::span<const float> vector,
+                             std::string_view attr) {
+  return impl_->ApplySet(slot, name, vector, attr);
+}
+Status VectorIndex::ApplyDelete(uint32_t slot, std::string_view name) {
+  return impl_->ApplyDelete(slot, name);
+}
+Status VectorIndex::ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr) {
+  return impl_->ApplyAttr(slot, name, attr);
+}
+uint64_t VectorIndex::LinkPending(uint64_t elements_max) {
+  return impl_->LinkPending(elements_max);
+}
+
+}  // namespace hotkv
