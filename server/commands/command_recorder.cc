@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "engine/base/clock.h"
+#include "engine/commands/command_context.h"
 #include "engine/tx/engine.h"
+#include "server/config/settings.h"
 
 namespace hotkv {
 
@@ -13,6 +15,28 @@ namespace {
 constexpr int64_t kNanosPerMicro = 1000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kMillisPerSecond = 1000;
+
+constexpr std::string_view kRedacted = "(redacted)";
+
+// The arguments without what must not be seen: passwords.
+std::vector<std::string_view> WithoutSecrets(const CommandSpec* spec, Args args) {
+  std::vector<std::string_view> out(args.begin(), args.end());
+  if (spec == nullptr) return out;
+  if (spec->name == "auth") {
+    std::fill(out.begin() + 1, out.end(), kRedacted);
+  } else if (spec->name == "hello") {
+    for (size_t i = 2; i + 2 < out.size(); ++i) {
+      if (EqualsIgnoreCase(out[i], "AUTH")) out[i + 1] = out[i + 2] = kRedacted;
+    }
+  } else if (spec->name == "config|set") {
+    for (size_t i = 2; i + 1 < out.size(); i += 2) {
+      const int setting = FindSetting(out[i]);
+      const bool secret = setting >= 0 && AllSettings()[static_cast<size_t>(setting)].Has(setting_flag::kSensitive);
+      if (secret) out[i + 1] = kRedacted;
+    }
+  }
+  return out;
+}
 
 uint64_t Minus(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
@@ -57,7 +81,7 @@ void CommandRecorder::RecordSlow(const SlowCommand& command) {
     entry.waited_us = command.waited_ns / kNanosPerMicro;
     entry.client_addr = command.client_addr;
     entry.client_name = command.client_name;
-    slowlog_.Add(std::move(entry), command.args);
+    slowlog_.Add(std::move(entry), WithoutSecrets(command.spec, command.args));
   }
   const bool fast = command.spec != nullptr && command.spec->Has(command_flag::kFast);
   monitor_.Add(fast ? "fast-command" : "command", command.run_ns / kNanosPerMilli, now_s);
