@@ -1,6 +1,7 @@
 #include "persistence/log/block_log.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,10 @@ uint64_t RoundUp(uint64_t bytes) {
   return (bytes + kFileUnitBytes - 1) / kFileUnitBytes * kFileUnitBytes;
 }
 
+LogSegmentUse UseOf(const LogEnd& end) {
+  return {end.segment, end.offset, end.first_epoch, end.epoch};
+}
+
 }  // namespace
 
 BlockLog::BlockLog(BlockLogOptions options)
@@ -39,6 +44,12 @@ BlockLog::BlockLog(BlockLogOptions options)
 }
 
 BlockLog::~BlockLog() = default;
+
+Status BlockLog::Open() {
+  HOTKV_RETURN_IF_ERROR(store_.Open());
+  for (const LogSegmentUse& use : options_.uses) store_.NoteUse(use);
+  return Status::Ok();
+}
 
 std::unique_ptr<EpochBlock> BlockLog::NewBlock() {
   if (pool_.empty()) return std::make_unique<EpochBlock>();
@@ -167,33 +178,52 @@ void BlockLog::Rotate(int64_t now_us) {
   const SegmentRef old = std::move(current_);
   current_ = nullptr;
   if (written_end_.segment != old->number) {  // never written to: the block does not fit
-    files_.Run([this, number = old->number] { store_.Discard(number); });
+    skipped_.push_back(old->number);
     return;
   }
   HOTKV_CRASH_POINT("log.rotate");
+  store_.NoteUse(UseOf(written_end_));
   if (rules::Enabled(Rule::kSyncOldSegmentAtRotation)) SubmitSync(old, /*final=*/true);
   if (now_us - segment_begun_us_ < kFastSegmentUs) {
     segment_bytes_ = std::min(options_.segment_bytes_max, 2 * segment_bytes_);
   }
 }
 
-SegmentRef BlockLog::TakeReady(uint64_t bytes) {
-  SegmentRef taken;
-  SegmentRef unfit;
-  {
-    std::lock_guard lock(mutex_);
-    if (ready_ == nullptr) return nullptr;
-    const bool fits = ready_->size_bytes >= bytes && ready_->number > written_end_.segment;
-    (fits ? taken : unfit) = std::move(ready_);
-    ready_ = nullptr;
+SegmentRef BlockLog::TakeReady() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(ready_, nullptr);
+}
+
+// A ready segment that is too small will not be used: it must leave the catalog before a later one
+// is.
+void BlockLog::SetAsideReadyBelow(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (ready_ == nullptr || ready_->size_bytes >= bytes) return;
+  skipped_.push_back(ready_->number);
+  ready_ = nullptr;
+}
+
+bool BlockLog::DiscardSkipped(int64_t now_us) {
+  if (skipped_.empty()) return true;
+  if (!next_error_.ok() && now_us < next_retry_us_) return false;
+  next_error_ = Status::Ok();
+  while (!skipped_.empty()) {
+    const Status status = store_.Discard(skipped_.back());
+    if (!status.ok()) {
+      next_error_ = status;
+      next_retry_us_ = now_us + options_.retry_us;
+      return false;
+    }
+    skipped_.pop_back();
   }
-  if (unfit != nullptr) files_.Run([this, number = unfit->number] { store_.Discard(number); });
-  return taken;
+  return true;
 }
 
 bool BlockLog::TakeNext(uint64_t block_bytes, int64_t now_us) {
   const uint64_t bytes = kSegmentHeaderBytes + block_bytes;
-  SegmentRef next = TakeReady(bytes);
+  SetAsideReadyBelow(bytes);
+  if (!DiscardSkipped(now_us)) return false;
+  SegmentRef next = TakeReady();
   if (next == nullptr) {
     bool preparing = false;
     {
@@ -204,10 +234,13 @@ bool BlockLog::TakeNext(uint64_t block_bytes, int64_t now_us) {
     if (bytes > segment_bytes_) return MakeOwn(bytes, now_us);
     PrepareNext();
     Poll(now_us);  // it is there already where tasks run at once
-    next = TakeReady(bytes);
+    if (!begun()) return false;
+    SetAsideReadyBelow(bytes);
+    next = TakeReady();
     if (next == nullptr) return false;
   }
   current_ = std::move(next);
+  store_.NoteInUse(current_->number);
   offset_ = kSegmentHeaderBytes;
   segment_begun_us_ = now_us;
   PrepareNext();
@@ -215,8 +248,8 @@ bool BlockLog::TakeNext(uint64_t block_bytes, int64_t now_us) {
 }
 
 bool BlockLog::MakeOwn(uint64_t bytes, int64_t now_us) {
-  const auto chain = chain_starts_ ? SegmentStore::Chain::kStarts : SegmentStore::Chain::kContinues;
-  auto made = store_.Make(RoundUp(bytes), SegmentStore::Entered::kLive, chain);
+  auto made = store_.Make(RoundUp(bytes), SegmentStore::Entered::kLive,
+                          SegmentStore::Chain::kContinues);
   if (!made.ok()) {
     next_error_ = made.status();
     next_retry_us_ = now_us + options_.retry_us;
@@ -224,6 +257,7 @@ bool BlockLog::MakeOwn(uint64_t bytes, int64_t now_us) {
   }
   next_error_ = Status::Ok();
   current_ = std::move(made).value();
+  store_.NoteInUse(current_->number);
   offset_ = kSegmentHeaderBytes;
   segment_begun_us_ = now_us;
   PrepareNext();
@@ -241,6 +275,7 @@ void BlockLog::PrepareNext() {
       return store_.Make(size, SegmentStore::Entered::kLive, SegmentStore::Chain::kContinues);
     };
     auto made = make(bytes);
+    if (made.status().code() == Code::kCancelled) made = make(bytes);
     if (!made.ok() && made.status().code() == Code::kNoSpace &&
         bytes > options_.segment_bytes_min) {
       made = make(options_.segment_bytes_min);
@@ -276,8 +311,7 @@ void BlockLog::SubmitSync(SegmentRef segment, bool final) {
     done.status = segment->file->Sync();
     HOTKV_CRASH_POINT("log.synced");
     if (done.status.ok() && final) {
-      const LogEnd& end = done.end;
-      done.status = store_.End(segment->number, end.offset, end.first_epoch, end.epoch);
+      done.status = store_.End(UseOf(done.end));
     }
     {
       std::lock_guard lock(mutex_);
@@ -361,7 +395,8 @@ void BlockLog::Resume(int64_t now_us) {
   }
   uint64_t bytes = kSegmentHeaderBytes;
   for (const Retained& retained : retained_) bytes += retained.block->stored_bytes();
-  SegmentRef segment = chain_starts_ ? nullptr : TakeReady(bytes);
+  SetAsideReadyBelow(chain_starts_ ? UINT64_MAX : bytes);
+  SegmentRef segment = TakeReady();
   if (segment == nullptr) {
     const auto chain =
         chain_starts_ ? SegmentStore::Chain::kStarts : SegmentStore::Chain::kContinues;
@@ -374,7 +409,7 @@ void BlockLog::Resume(int64_t now_us) {
   }
   const Status status = ResumeIn(segment);
   if (!status.ok()) {
-    store_.Discard(segment->number);
+    (void)store_.Discard(segment->number).ok();  // else it is left over for the next switch
     return FailedToBegin(status, now_us);
   }
   if (!failure_.ok()) Log(LogLevel::kNotice, "The log goes on in " + segment->path);
@@ -382,7 +417,8 @@ void BlockLog::Resume(int64_t now_us) {
   segment_begun_us_ = now_us;
   begun_ = true;
   failure_ = Status::Ok();
-  TakeReady(UINT64_MAX);  // one with a lower number has been dropped with the others
+  SetAsideReadyBelow(UINT64_MAX);
+  skipped_.clear();  // dropped with the others
   PrepareNext();
 }
 
@@ -397,11 +433,7 @@ Status BlockLog::ResumeIn(const SegmentRef& segment) {
     HOTKV_RETURN_IF_ERROR(segment->file->WriteGatherAndSyncAt(kSegmentHeaderBytes, pieces));
     HOTKV_CRASH_POINT("log.resume.written");
   }
-  HOTKV_RETURN_IF_ERROR(store_.SwitchTo({.ended = durable_end_.segment,
-                                         .end_offset = durable_end_.offset,
-                                         .first_epoch = durable_end_.first_epoch,
-                                         .last_epoch = durable_end_.epoch,
-                                         .live = segment->number}));
+  HOTKV_RETURN_IF_ERROR(store_.SwitchTo({UseOf(durable_end_), segment->number}));
   watermark_in_file_ = retained_.empty() ? watermark_in_file_ : durable_end_.epoch;
   unwritten_ = retained_.size();
   written_end_ = end;
@@ -504,11 +536,14 @@ Status BlockLog::Flush(int64_t now_us) {
 
 Status BlockLog::EndChain(int64_t now_us) {
   HOTKV_RETURN_IF_ERROR(Flush(now_us));
-  const LogEnd& end = durable_end_;
-  HOTKV_RETURN_IF_ERROR(store_.End(end.segment, end.offset, end.first_epoch, end.epoch));
+  HOTKV_RETURN_IF_ERROR(store_.End(UseOf(durable_end_)));
   files_.Drain();
-  if (current_ != nullptr && current_->number != end.segment) store_.Discard(current_->number);
-  TakeReady(UINT64_MAX);
+  // Those without blocks are dropped here or, at the latest, when a new chain begins.
+  if (current_ != nullptr && current_->number != durable_end_.segment) {
+    skipped_.push_back(current_->number);
+  }
+  SetAsideReadyBelow(UINT64_MAX);
+  DiscardSkipped(now_us);
   current_ = nullptr;
   begun_ = false;
   next_attempt_us_ = 0;

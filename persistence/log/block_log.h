@@ -39,6 +39,7 @@ struct BlockLogOptions {
   LogEnd end;
   LogEnd durable_end;
   std::vector<LogBlockRef> unsynced;
+  std::vector<LogSegmentUse> uses;
 };
 
 class BlockLog {
@@ -46,7 +47,7 @@ class BlockLog {
   explicit BlockLog(BlockLogOptions options);
   ~BlockLog();
 
-  Status Open() { return store_.Open(); }
+  Status Open();
 
   // An empty block to gather into.
   std::unique_ptr<EpochBlock> NewBlock();
@@ -110,7 +111,9 @@ class BlockLog {
   bool TakeNext(uint64_t block_bytes, int64_t now_us);
   bool MakeOwn(uint64_t block_bytes, int64_t now_us);
   void PrepareNext();
-  SegmentRef TakeReady(uint64_t bytes);
+  SegmentRef TakeReady();
+  void SetAsideReadyBelow(uint64_t bytes);
+  bool DiscardSkipped(int64_t now_us);
   void SubmitSync(SegmentRef segment, bool final);
   void AdvanceDurable(const LogEnd& end);
   void Fail(const Status& status, int64_t now_us);
@@ -150,6 +153,8 @@ class BlockLog {
   uint64_t bytes_written_ = 0;
   uint64_t syncs_ = 0;
   uint64_t failures_ = 0;
+  std::vector<uint64_t>
+      skipped_;  // segments without blocks that must leave the catalog before a later one is used
   Status next_error_;  // of the last attempt to make the next segment
   int64_t next_retry_us_ = 0;
 

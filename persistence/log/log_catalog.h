@@ -36,6 +36,14 @@ struct LogSegmentEntry {
   bool operator==(const LogSegmentEntry&) const = default;
 };
 
+// How far a segment's blocks that count reach.
+struct LogSegmentUse {
+  uint64_t segment = 0;
+  uint64_t end_offset = 0;
+  uint64_t first_epoch = 0;
+  uint64_t last_epoch = 0;
+};
+
 // All of it or nothing.
 struct LogCatalogChange {
   std::vector<LogSegmentEntry> put;  // added, or replaced by number

@@ -133,6 +133,9 @@ class Scanner {
                    ref.header.wall_ms,
                    first ? ref.header.epoch : result_.end.first_epoch};
     result_.clean_stop = ref.header.clean_stop;
+    if (first) result_.uses.push_back({ref.segment, 0, ref.header.epoch, 0});
+    result_.uses.back().end_offset = result_.end.offset;
+    result_.uses.back().last_epoch = result_.end.epoch;
     ++result_.blocks;
     met_.pop_front();
     return Status::Ok();

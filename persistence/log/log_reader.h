@@ -75,6 +75,7 @@ struct LogScanResult {
   LogEnd end;                         // of the last block that counts
   LogEnd durable_end;                 // of the last block at or below the watermark
   std::vector<LogBlockRef> unsynced;  // the blocks above it that count
+  std::vector<LogSegmentUse> uses;    // of each segment that has blocks that count
   uint64_t watermark = 0;
   uint64_t blocks = 0;
   bool clean_stop = false;

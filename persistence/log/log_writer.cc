@@ -43,6 +43,7 @@ LogWriter::LogWriter(LogWriterOptions options)
   log.end = options_.end;
   log.durable_end = options_.durable_end;
   log.unsynced = options_.unsynced;
+  log.uses = options_.uses;
   log_ = std::make_unique<BlockLog>(std::move(log));
   if (!options_.logging) log_->BeginNewChain();
 }

@@ -64,6 +64,7 @@ struct LogWriterOptions {
   LogEnd end;
   LogEnd durable_end;
   std::vector<LogBlockRef> unsynced;
+  std::vector<LogSegmentUse> uses;
 
   FsyncPolicy policy = FsyncPolicy::kEverySecond;
   bool logging = true;
@@ -109,7 +110,8 @@ class LogWriter {
   // any more.
   Status Stop();
 
-  // Asks for durable() >= epoch soon (while logging is off: for its close). Cheap when somebody has asked already.
+  // Asks for durable() >= epoch soon (while logging is off: for its close). Cheap when somebody has
+  // asked already.
   void RequestSync(uint64_t epoch);
   FsyncPolicy policy() const { return policy_.load(std::memory_order_relaxed); }
   void SetPolicy(FsyncPolicy policy);

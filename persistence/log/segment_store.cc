@@ -23,7 +23,10 @@ constexpr size_t kSparesMax = 2;
 Status SegmentStore::CommitLocked(const LogCatalogChange& change) {
   HOTKV_RETURN_IF_ERROR(options_.catalog->Commit(change));
   for (const LogSegmentEntry& entry : change.put) entries_[entry.number] = entry;
-  for (const uint64_t number : change.remove) entries_.erase(number);
+  for (const uint64_t number : change.remove) {
+    entries_.erase(number);
+    uses_.erase(number);
+  }
   CountLive();
   return Status::Ok();
 }
@@ -134,7 +137,9 @@ Result<SegmentRef> SegmentStore::Make(uint64_t bytes, Entered entered, Chain cha
     if (live) entry.state = SegmentState::kLive;
     change.put.push_back(entry);
     if (spare != 0) change.remove.push_back(spare);
-    status = CommitLocked(change);
+    // A later one has been taken into use meanwhile: this one would stand before it without blocks.
+    const bool late = entered == Entered::kLive && entry.number < in_use_;
+    status = late ? Status::Cancelled("overtaken by a later segment") : CommitLocked(change);
     // A planned segment stays in the hands of its maker until SwitchTo or Discard.
     if (status.ok() && live) making_.erase(entry.number);
     making_.erase(spare);
@@ -203,41 +208,60 @@ Status SegmentStore::FillNew(File* file, const std::string& header, uint64_t byt
 Status SegmentStore::SwitchTo(const Switch& change) {
   {
     std::lock_guard lock(mutex_);
+    if (change.ended.segment != 0) uses_[change.ended.segment] = change.ended;
     LogCatalogChange commit;
     for (auto [number, entry] : entries_) {
-      if (number == change.ended && rules::Enabled(Rule::kEndInCatalogBeforeResume)) {
-        entry.ended = true;
-        entry.end_offset = change.end_offset;
-        entry.last_epoch = change.last_epoch;
-        entry.first_epoch = change.first_epoch;
-        commit.put.push_back(entry);
-      } else if (number == change.live) {
+      if (number == change.live) {
         entry.state = SegmentState::kLive;
-        commit.put.push_back(entry);
-      } else if (entry.state == SegmentState::kLive &&
-                 (change.ended != 0 ? number > change.ended : !entry.ended)) {
+      } else if (entry.state != SegmentState::kLive) {
+        continue;
+      } else if (number > change.ended.segment && (change.ended.segment != 0 || !entry.ended)) {
         entry.state = SegmentState::kDropped;
-        commit.put.push_back(entry);
+      } else if (number == change.ended.segment || !entry.ended) {
+        SetEnd(&entry);
       }
+      commit.put.push_back(entry);
     }
     HOTKV_RETURN_IF_ERROR(CommitLocked(commit));
     making_.erase(change.live);
+    in_use_ = change.live;
   }
   HOTKV_CRASH_POINT("log.switched");
   Sweep();
   return Status::Ok();
 }
 
-Status SegmentStore::End(uint64_t number, uint64_t end_offset, uint64_t first_epoch,
-                         uint64_t last_epoch) {
+// The end of its blocks; one without blocks is dropped.
+void SegmentStore::SetEnd(LogSegmentEntry* entry) const {
+  const auto use = uses_.find(entry->number);
+  if (use == uses_.end()) {
+    entry->state = SegmentState::kDropped;
+    return;
+  }
+  if (!rules::Enabled(Rule::kEndInCatalogBeforeResume)) return;
+  entry->ended = true;
+  entry->end_offset = use->second.end_offset;
+  entry->first_epoch = use->second.first_epoch;
+  entry->last_epoch = use->second.last_epoch;
+}
+
+void SegmentStore::NoteUse(const LogSegmentUse& use) {
   std::lock_guard lock(mutex_);
-  const auto found = entries_.find(number);
+  uses_[use.segment] = use;
+}
+
+void SegmentStore::NoteInUse(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  in_use_ = number;
+}
+
+Status SegmentStore::End(const LogSegmentUse& use) {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(use.segment);
   if (found == entries_.end() || found->second.state != SegmentState::kLive) return Status::Ok();
+  uses_[use.segment] = use;
   LogSegmentEntry entry = found->second;
-  entry.ended = true;
-  entry.end_offset = end_offset;
-  entry.first_epoch = first_epoch;
-  entry.last_epoch = last_epoch;
+  SetEnd(&entry);
   return CommitLocked({.put = {entry}, .remove = {}});
 }
 
@@ -263,20 +287,20 @@ Status SegmentStore::DropBefore(uint64_t epoch) {
   return Status::Ok();
 }
 
-void SegmentStore::Discard(uint64_t number) {
+Status SegmentStore::Discard(uint64_t number) {
   {
     std::lock_guard lock(mutex_);
     making_.erase(number);
     const auto found = entries_.find(number);
-    if (found == entries_.end()) return;
+    if (found == entries_.end()) return Status::Ok();
     LogSegmentEntry entry = found->second;
     if (entry.state == SegmentState::kLive) {
       entry.state = SegmentState::kDropped;
-      if (!CommitLocked({.put = {entry}, .remove = {}}).ok())
-        return;  // an empty live one does no harm
+      HOTKV_RETURN_IF_ERROR(CommitLocked({.put = {entry}, .remove = {}}));
     }
   }
   Sweep();
+  return Status::Ok();
 }
 
 std::vector<LogSegmentEntry> SegmentStore::Entries() const {

@@ -58,23 +58,24 @@ class SegmentStore {
   // A segment of at least `bytes`, its file and name durable. On failure nothing is left of it.
   Result<SegmentRef> Make(uint64_t bytes, Entered entered, Chain chain);
 
-  // `number` ends there (everything before is durable) and `live`, a planned segment, becomes live;
-  // all other live segments behind `ended` are dropped. ended 0: none, and those that have an end
-  // stay. One transaction.
+  // Everything up to the end of `ended` is durable, nothing behind it counts. It and the live
+  // segments before it get their ends; live ones without blocks and those behind it are dropped;
+  // `live` becomes live. One transaction.
   struct Switch {
-    uint64_t ended = 0;
-    uint64_t end_offset = 0;
-    uint64_t first_epoch = 0;
-    uint64_t last_epoch = 0;
+    LogSegmentUse ended;  // segment 0: none
     uint64_t live = 0;
   };
   Status SwitchTo(const Switch& change);
   // The segment ends there, and everything before is durable.
-  Status End(uint64_t number, uint64_t end_offset, uint64_t first_epoch, uint64_t last_epoch);
+  Status End(const LogSegmentUse& use);
+  // The segment has blocks up to there and gets no more; they need not be durable yet.
+  void NoteUse(const LogSegmentUse& use);
+  // The segment gets blocks from now on: no live one without blocks may come before it.
+  void NoteInUse(uint64_t number);
   // Drops the ended segments whose blocks are all before the epoch.
   Status DropBefore(uint64_t epoch);
   // A live segment that was never written to is not needed.
-  void Discard(uint64_t number);
+  Status Discard(uint64_t number);
   // Removes files and entries of what is planned or dropped and not in use. Called again after
   // failures.
   void Sweep();
@@ -89,6 +90,7 @@ class SegmentStore {
   }
   Status CommitLocked(const LogCatalogChange& change);
   void CountLive();
+  void SetEnd(LogSegmentEntry* entry) const;
   uint64_t TakeSpareLocked(uint64_t bytes);
   void TakeNumbersFromFolder();
   Result<SegmentRef> Fill(uint64_t number, uint64_t bytes, uint64_t spare, Chain chain);
@@ -98,8 +100,10 @@ class SegmentStore {
   mutable std::mutex mutex_;
   // All guarded by mutex_.
   std::map<uint64_t, LogSegmentEntry> entries_;
-  std::set<uint64_t> making_;  // planned ones whose maker is at work
-  std::set<uint64_t> spares_;  // dropped ones whose file waits to be recycled
+  std::set<uint64_t> making_;               // planned ones whose maker is at work
+  std::map<uint64_t, LogSegmentUse> uses_;  // of live segments
+  uint64_t in_use_ = 0;                     // the latest segment that gets blocks
+  std::set<uint64_t> spares_;               // dropped ones whose file waits to be recycled
   uint64_t last_number_ = 0;
   // Relaxed: for statistics.
   std::atomic<uint64_t> live_bytes_{0};

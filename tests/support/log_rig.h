@@ -186,6 +186,7 @@ class LogRig {
     options.end = found_.scan.end;
     options.durable_end = found_.scan.durable_end;
     options.unsynced = found_.scan.unsynced;
+    options.uses = found_.scan.uses;
     options.wall_ms = [this] { return static_cast<uint64_t>(now_us / 1000); };
     HOTKV_ASSIGN_OR_RETURN(writer_, LogWriter::Start(options));
     model_.erase(model_.upper_bound(found_.scan.end.epoch), model_.end());
