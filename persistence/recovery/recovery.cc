@@ -74,7 +74,7 @@ void Recovery::ChooseRange() {
 std::vector<LogSegmentEntry> Recovery::SegmentsOf(const CatalogState& state, const LogRange& range) {
   uint64_t end = UINT64_MAX;
   for (const auto& [first, other] : state.ranges) {
-    if (other.first_segment > range.first_segment) end = std::min(end, other.first_segment);
+    if (first > range.first_epoch) end = std::min(end, other.first_segment);
   }
   std::vector<LogSegmentEntry> segments;
   for (const auto& [number, entry] : state.segments) {
@@ -156,24 +156,28 @@ Status Recovery::ForAllGroups(unsigned threads, const std::function<Status(unsig
 }
 
 Status Recovery::Load(Engine* engine, unsigned threads) {
+  HOTKV_RETURN_IF_ERROR(LoadObjects(engine, threads));
+  HOTKV_RETURN_IF_ERROR(ForAllGroups(
+      threads, [&](unsigned group) { return LoadStripesOfGroup(engine, group); }));
+  HOTKV_RETURN_IF_ERROR(FinishObjects());
+  loaded_.store(true, std::memory_order_relaxed);
+  return Status::Ok();
+}
+
+Status Recovery::FinishObjects() { return objects_ ? objects_->Finish() : Status::Ok(); }
+
+Status Recovery::LoadObjects(Engine* engine, unsigned threads) {
   HOTKV_CHECK(engine->keyspace().options().stripe_bits == state_.stripe_bits);
   HOTKV_CHECK(engine->keyspace().options().hash_seed == state_.hash_seed);
   // Directories that never had an object are spared a pass over their effects.
   const bool has_objects = first_object_id() > 1;
-  if (has_objects) {
-    objects_ = std::make_unique<ObjectLoader>(
-        ObjectLoader::Options{env_, paths_.index, &state_, snapshot_.get(), &effects_,
-                              range_.has_value()},
-        engine);
-    HOTKV_RETURN_IF_ERROR(objects_->Plan());
-    HOTKV_RETURN_IF_ERROR(
-        ForAllGroups(threads, [&](unsigned group) { return objects_->LoadGroup(group); }));
-  }
-  HOTKV_RETURN_IF_ERROR(ForAllGroups(
-      threads, [&](unsigned group) { return LoadStripesOfGroup(engine, group); }));
-  if (objects_) HOTKV_RETURN_IF_ERROR(objects_->Finish());
-  loaded_.store(true, std::memory_order_relaxed);
-  return Status::Ok();
+  if (!has_objects) return Status::Ok();
+  objects_ = std::make_unique<ObjectLoader>(
+      ObjectLoader::Options{env_, paths_.index, &state_, snapshot_.get(), &effects_,
+                            range_.has_value()},
+      engine);
+  HOTKV_RETURN_IF_ERROR(objects_->Plan());
+  return ForAllGroups(threads, [&](unsigned group) { return objects_->LoadGroup(group); });
 }
 
 Status Recovery::LoadStripe(Engine* engine, uint32_t stripe, std::string* scratch) {

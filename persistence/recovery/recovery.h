@@ -56,6 +56,11 @@ class Recovery {
 
   Status Load(Engine* engine, unsigned threads);
 
+  // The same in parts, for tools that never hold all keys at once: objects; stripes, group by group; the end.
+  Status LoadObjects(Engine* engine, unsigned threads);
+  Status LoadStripesOfGroup(Engine* engine, unsigned group);
+  Status FinishObjects();
+
   // What was found.
   uint64_t snapshot_number() const { return snapshot_number_; }  // 0: none
   uint64_t last_epoch() const { return last_epoch_; }  // the state is the one at its end
@@ -90,7 +95,6 @@ class Recovery {
   uint64_t KnownDurable() const;
   // Runs fn(group) for all groups on `threads` threads; the first error ends it.
   Status ForAllGroups(unsigned threads, const std::function<Status(unsigned)>& fn);
-  Status LoadStripesOfGroup(Engine* engine, unsigned group);
   Status LoadStripe(Engine* engine, uint32_t stripe, std::string* scratch);
 
   Env* const env_;
