@@ -214,7 +214,9 @@ Status DataDirectory::AfterSnapshot() {
     for (auto& [number, snapshot] : state->snapshots) {
       if (number != newest) snapshot.state = FileState::kDropped;
     }
-    std::erase_if(state->ranges, [&](const auto& r) { return !log_on || r.second.last_epoch != 0; });
+    std::erase_if(state->ranges, [&](const auto& r) {
+      return r.second.last_epoch != 0 && r.second.last_epoch < job_->from_epoch();
+    });
   }));
   HOTKV_CRASH_POINT("snapshot.before_dropped");
   HOTKV_RETURN_IF_ERROR(RemoveLeftovers());
@@ -278,7 +280,6 @@ void DataDirectory::CheckTriggers(int64_t now_ms) {
   BeginSnapshot(why);
 }
 
-// The log goes on from something that is durable: effects in it count.
 bool DataDirectory::LogCounts() const {
   bool counts = false;
   catalog_->With([&](const CatalogState& state) {

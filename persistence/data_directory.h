@@ -142,6 +142,9 @@ class DataDirectory {
   // DEBUG RELOAD: empties the keyspace and loads it again. All workers are stopped; what is to come back is durable.
   Status Reload();
 
+  // The log is on and goes on from something that is durable: what it holds will be recovered. False for a moment after it
+  // was switched on.
+  bool LogCounts() const;
   DirectoryStatus GetStatus() const;
   LogWriter& log() { return *writer_; }
   Catalog& catalog() { return *catalog_; }
@@ -150,7 +153,7 @@ class DataDirectory {
 
   // Manual mode: a piece of the background thread's work; false when there was none.
   bool Work(int64_t now_ms);
-  TurnTask* snapshot_task_or_null() { return job_.get(); }
+  SnapshotJob* snapshot_job_or_null() { return job_.get(); }
 
  private:
   struct Request {
@@ -182,7 +185,6 @@ class DataDirectory {
   void CheckTriggers(int64_t now_ms);
   void CheckpointObjects();
   Status PublishGenerations();
-  bool LogCounts() const;
   std::string RandomHex(size_t digits);
   uint64_t RandomNumber();
 

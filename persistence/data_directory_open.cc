@@ -1,6 +1,7 @@
 // DataDirectory: from a folder to a running directory.
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -164,18 +165,14 @@ void DataDirectory::ChooseLogRange(CatalogState* state) const {
     range->last_epoch = recovery_->log() ? recovery_->log()->end.epoch : 0;
     if (range->last_epoch == 0) range.reset();  // nothing is in it
   }
-  uint64_t kept_from = UINT64_MAX;
-  uint64_t kept_to = UINT64_MAX;
+  std::set<uint64_t> kept;
   if (range) {
-    kept_from = range->first_segment;
-    for (const auto& [first, other] : state->ranges) {
-      if (other.first_segment > kept_from) kept_to = std::min(kept_to, other.first_segment);
-    }
+    for (const LogSegmentEntry& entry : Recovery::SegmentsOf(*state, *range)) kept.insert(entry.number);
   }
   uint64_t last_number = 0;
   for (auto& [number, entry] : state->segments) {
     last_number = number;
-    if (number < kept_from || number >= kept_to) entry.state = SegmentState::kDropped;
+    if (!kept.contains(number)) entry.state = SegmentState::kDropped;
   }
   if (!range && options_.append_only) {
     // What was loaded is a snapshot's state, or nothing: from there on the log covers everything.
@@ -229,7 +226,6 @@ Status DataDirectory::RemoveLeftovers() {
     }
   });
   if (dropped.empty()) return Status::Ok();
-  HOTKV_RETURN_IF_ERROR(env_->MakeDir(paths_.snapshots));
   for (const uint64_t number : dropped) {
     Status status = env_->Unlink(JoinPath(paths_.snapshots, SnapshotFileName(number)));
     if (!status.ok() && status.code() != Code::kNotFound) return status;
@@ -278,6 +274,7 @@ LogWriterOptions DataDirectory::WriterOptions() const {
     options.end = recovery_->log()->end;
     options.durable_end = recovery_->log()->durable_end;
     options.unsynced = recovery_->log()->unsynced;
+    options.uses = recovery_->log()->uses;
   }
   options.policy = options_.fsync;
   options.logging = options_.append_only;
@@ -288,6 +285,9 @@ LogWriterOptions DataDirectory::WriterOptions() const {
 Status DataDirectory::Start() {
   HOTKV_CHECK(engine_ != nullptr && writer_ == nullptr);
   HOTKV_RETURN_IF_ERROR(EnterStart());
+  HOTKV_RETURN_IF_ERROR(env_->MakeDir(paths_.snapshots));
+  HOTKV_RETURN_IF_ERROR(env_->MakeDir(paths_.index));
+  HOTKV_RETURN_IF_ERROR(env_->SyncDir(paths_.root));
   HOTKV_RETURN_IF_ERROR(RemoveLeftovers());
   ReportUnknownFiles();
   catalog_log_ = std::make_unique<CatalogLog>(catalog_.get());

@@ -17,7 +17,6 @@ Result<std::string> ObjectFolders::MakeFolder(uint64_t object_id, ValueType type
     state->next_object_id = std::max(state->next_object_id, object_id + 1);
   }));
   HOTKV_CRASH_POINT("object.folder_planned");
-  HOTKV_RETURN_IF_ERROR(env_->MakeDir(index_folder_));
   HOTKV_RETURN_IF_ERROR(env_->MakeDir(folder));
   HOTKV_RETURN_IF_ERROR(env_->SyncDir(index_folder_));
   HOTKV_CRASH_POINT("object.folder_made");

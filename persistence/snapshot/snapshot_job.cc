@@ -137,7 +137,6 @@ Status SnapshotJob::Begin() {
               state->start_number, created_us_};
   }));
   HOTKV_CRASH_POINT("snapshot.planned");
-  HOTKV_RETURN_IF_ERROR(options_.env->MakeDir(options_.folder));
   HOTKV_ASSIGN_OR_RETURN(writer_, SnapshotWriter::Create(options_.env, path(), header));
   if (!with_log_) {
     options_.log->StartTap();

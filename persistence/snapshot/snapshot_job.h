@@ -85,6 +85,8 @@ class SnapshotJob : public TurnTask {
   void Cancel();
 
   bool Step(WorkerState& worker) override;
+  // Encodes one stripe. False: there is none to encode just now.
+  bool EncodeNext(WorkerState& worker);
   // The calling worker encodes what there is to encode now. False when there was nothing.
   bool Help(WorkerState& worker);
   // Advance has something to do, or until the time is over.
@@ -107,7 +109,6 @@ class SnapshotJob : public TurnTask {
   };
   enum class Phase : uint8_t { kBegin, kWait, kObjects, kStripes, kLog, kFinish, kCheck, kDone };
 
-  bool EncodeNext(WorkerState& worker);
   Status Begin();
   Status BeginSections();
   Status AddNextObject();

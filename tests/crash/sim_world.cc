@@ -1,0 +1,384 @@
+#include "tests/crash/sim_world.h"
+
+#include <algorithm>
+
+#include <cerrno>
+
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+
+namespace hotkv::crash {
+
+namespace {
+
+constexpr int64_t kNowMs = 1'800'000'000'000;  // commands' clock: stands still, nothing expires by itself
+constexpr unsigned kKeys = 60;
+constexpr uint64_t kLogGrowthBytes = 96 * 1024;
+constexpr int kPatience = 20'000;  // rounds until something that must come to an end has done so
+
+}  // namespace
+
+SimWorld::SimWorld(const WorldOptions& options)
+    : options_(options),
+      random_(options.seed),
+      env_(std::make_unique<SimEnv>(options.seed)),
+      store_(std::make_unique<SimStore>()),
+      commands_(std::span<const std::span<const CommandSpec>>{}),
+      now_us_(Clock::MonotonicNs() / 1000) {
+  SetLogLevel(LogLevel::kNothing);
+}
+
+SimWorld::~SimWorld() { Close(); }
+
+void SimWorld::Close() {
+  if (engine_ != nullptr) engine_->lazy_free().Drain();
+  directory_.reset();
+  engine_.reset();
+  open_store_ = nullptr;
+}
+
+DataDirectoryOptions SimWorld::DirectoryOptions() {
+  DataDirectoryOptions options;
+  options.path = "data";
+  options.env = env_.get();
+  options.open_catalog = [this](const std::string&, bool) -> Result<std::unique_ptr<CatalogStore>> {
+    return std::unique_ptr<CatalogStore>(std::move(store_));
+  };
+  options.stripe_bits = 3 + static_cast<unsigned>(options_.seed % 5);
+  options.random_seed = options_.seed;
+  options.append_only = options_.append_only;
+  options.fsync = options_.fsync;
+  options.log_growth_bytes_min = options_.snapshots ? kLogGrowthBytes : 0;
+  options.manual = true;
+  options.log.segment_bytes_min = options_.segment_bytes_min;
+  options.log.segment_bytes_max = 4 * options_.segment_bytes_min;
+  options.log.retry_ms = 20;
+  options.log.wall_ms = [this] { return static_cast<uint64_t>(now_us_ / 1000); };
+  return options;
+}
+
+// --- starts and cuts ---
+
+std::optional<std::string> SimWorld::Open() {
+  open_store_ = store_.get();
+  acknowledging_ = false;  // nobody is told anything before the start is over
+  SetHooks();
+  auto opened = DataDirectory::Open(DirectoryOptions());
+  if (!opened.ok()) return "start refused: " + opened.status().ToString();
+  directory_ = std::move(opened).value();
+  const EngineParameters parameters = directory_->parameters();
+  EngineOptions engine_options;
+  engine_options.keyspace = {parameters.stripe_bits, parameters.hash_seed, options_.databases};
+  engine_options.workers = options_.workers;
+  engine_options.first_epoch = parameters.first_epoch;
+  engine_options.first_object_id = parameters.first_object_id;
+  engine_ = std::make_unique<Engine>(engine_options, &commands_);
+  const Status loaded = directory_->Load(engine_.get());
+  if (!loaded.ok()) return "load failed: " + loaded.ToString();
+  const uint64_t epoch = directory_->recovery().last_epoch();
+  if (epoch < acknowledged_) {
+    return "recovered epoch " + std::to_string(epoch) + ", acknowledged was " +
+           std::to_string(acknowledged_);
+  }
+  const Contents found = Dump(*engine_);
+  if (found != model_.At(epoch)) {
+    return "not the state at the end of epoch " + std::to_string(epoch) + ": " +
+           Difference(model_.At(epoch), found);
+  }
+  model_.CutAfter(epoch);
+  model_.ForgetBefore(acknowledged_);
+  const Status started = directory_->Start();
+  if (!started.ok()) return "start failed: " + started.ToString();
+  acknowledging_ = directory_->LogCounts();
+  return std::nullopt;
+}
+
+void SimWorld::SetHooks() {
+  env_->SetHook([this](const SimOperation&) { OnEvent(); });
+  open_store_->SetHook([this] { OnEvent(); });
+}
+
+void SimWorld::OnEvent() {
+  if (events_to_cut_ == 0 || --events_to_cut_ != 0) return;
+  image_ = ImageNow();
+}
+
+void SimWorld::ArmCut(uint64_t events) {
+  events_to_cut_ = events;
+  image_.reset();
+}
+
+std::unique_ptr<SimWorld::Image> SimWorld::ImageNow() {
+  const uint64_t seed = random_.Next();
+  auto image = std::make_unique<Image>();
+  image->acknowledged = Acknowledged();
+  image->env = env_->PowerCut(seed);
+  image->store = open_store_->Image(seed);
+  return image;
+}
+
+void SimWorld::UseImage(std::unique_ptr<Image> image) {
+  events_to_cut_ = 0;
+  ++cuts_;
+  env_->SetHook(nullptr);
+  env_->PowerOff();
+  open_store_->SetHook(nullptr);
+  Close();
+  env_ = std::move(image->env);
+  store_ = std::move(image->store);
+  acknowledged_ = image->acknowledged;
+}
+
+void SimWorld::TakeCut() {
+  if (image_ == nullptr) image_ = ImageNow();
+  UseImage(std::move(image_));
+}
+
+void SimWorld::Kill() {
+  auto image = std::make_unique<Image>();
+  image->acknowledged = Acknowledged();
+  image->env = env_->KillProcess();
+  image->store = open_store_->Image(0);
+  UseImage(std::move(image));
+}
+
+std::optional<std::string> SimWorld::Shutdown() {
+  const Status status = directory_->Stop(false);
+  if (!status.ok()) return "stop failed: " + status.ToString();
+  if (acknowledging_) acknowledged_ = std::max(acknowledged_, model_.last_epoch());
+  acknowledging_ = false;  // the epochs of the closed log are not asked any more
+  TakeCut();
+  return std::nullopt;
+}
+
+uint64_t SimWorld::Acknowledged() {
+  if (directory_ == nullptr || engine_ == nullptr) return acknowledged_;
+  if (acknowledging_) acknowledged_ = std::max(acknowledged_, engine_->epochs().durable());
+  return acknowledged_;
+}
+
+// --- actions ---
+
+void SimWorld::Step() {
+  const uint64_t dice = random_.Below(100);
+  if (dice < 50) {
+    RandomCommit();
+  } else if (dice < 70) {
+    Cycle(static_cast<int64_t>(random_.Below(9000)));
+  } else if (dice < 82) {
+    EncodeStripe(static_cast<unsigned>(random_.Below(options_.workers)));
+  } else if (dice < 93) {
+    Work();
+  } else if (dice < 95) {
+    if (options_.snapshots) directory_->BeginSnapshot(SnapshotWhy::kBackgroundSave);
+  } else if (dice < 97) {
+    Cycle(1'100'000);
+  } else if (dice < 98) {
+    directory_->RequestSync();
+  } else if (options_.faults && dice == 98) {
+    RandomFault();
+  } else if (options_.switch_log && random_.Below(4) == 0) {
+    SwitchLog(directory_->GetStatus().log_on ? false : true);
+  }
+}
+
+void SimWorld::SwitchLog(bool on) {
+  const bool counted = acknowledging_;
+  Acknowledged();
+  acknowledging_ = false;
+  if (!directory_->SetAppendOnly(on).ok()) {
+    acknowledging_ = counted && directory_->LogCounts();
+    return;
+  }
+  // The log was synced before it ended.
+  if (!on && counted) acknowledged_ = std::max(acknowledged_, model_.last_epoch());
+}
+
+void SimWorld::Cycle(int64_t us) {
+  now_us_ += us;
+  directory_->log().Cycle(now_us_);
+}
+
+bool SimWorld::Work() {
+  const bool worked = directory_->Work(now_us_ / 1000);
+  if (!acknowledging_) acknowledging_ = directory_->LogCounts();
+  return worked;
+}
+
+void SimWorld::EncodeStripe(unsigned worker) {
+  if (SnapshotJob* job = directory_->snapshot_job_or_null()) {
+    (void)job->EncodeNext(engine_->worker(worker));
+  }
+}
+
+void SimWorld::FinishSnapshot() {
+  for (int i = 0; i < kPatience; ++i) {
+    const DirectoryStatus status = directory_->GetStatus();
+    if (!status.snapshot_running && !status.snapshot_scheduled) return;
+    EncodeStripe(0);
+    Work();
+    Cycle(1000);
+  }
+  HOTKV_CHECK(!"a snapshot that never ends");
+}
+
+void SimWorld::SyncAll() {
+  const uint64_t epoch = engine_->epochs().current();
+  for (int i = 0; i < kPatience && engine_->epochs().durable() < epoch; ++i) {
+    directory_->RequestSync();
+    Cycle(1000);
+  }
+  HOTKV_CHECK(engine_->epochs().durable() >= epoch);
+}
+
+void SimWorld::RandomFault() {
+  env_->ClearFaults();
+  SimFault fault;
+  fault.op = random_.Below(2) == 0 ? SimOp::kSync : SimOp::kWrite;
+  fault.path_part = random_.Below(3) == 0 ? "" : "/log/";
+  fault.nth = 1 + random_.Below(5);
+  fault.count = 1 + random_.Below(3);
+  fault.error = random_.Below(2) == 0 ? EIO : ENOSPC;
+  fault.bytes_done = random_.Below(2) * random_.Below(4096);
+  env_->Inject(fault);
+}
+
+// --- commits ---
+
+bool SimWorld::CanWrite() const {
+  return !engine_->disk_denied.load() && !engine_->epochs().writes_wait();
+}
+
+std::string SimWorld::RandomKey() {
+  return "key:" + std::to_string(random_.Below(kKeys)) + std::string(random_.Below(3) == 0 ? 40 : 0, 'k');
+}
+
+std::string SimWorld::RandomValue() {
+  std::string value = "v" + std::to_string(++value_counter_) + "-";
+  const uint64_t size = random_.Below(100) < options_.large_percent ? 17'000 + random_.Below(8'000)
+                                                                    : random_.Below(120);
+  value.resize(value.size() + size, static_cast<char>('a' + random_.Below(26)));
+  return value;
+}
+
+int64_t SimWorld::RandomExpiry() {
+  return random_.Below(3) == 0 ? kNowMs + 1 + static_cast<int64_t>(random_.Below(1'000'000'000)) : 0;
+}
+
+void SimWorld::EndCommit(Txn& txn, unsigned worker) {
+  const bool changed = txn.has_effects();
+  txn.CommitAndUnlock();
+  if (changed) model_.Committed(EpochOf(engine_->worker(worker).last_lsn));
+}
+
+void SimWorld::Commit(unsigned worker, const std::vector<std::string>& keys,
+                      const std::string& value) {
+  Txn& txn = engine_->worker(worker).txn;
+  txn.Begin(kNowMs);
+  std::vector<KeyRef> refs;
+  for (const std::string& key : keys) refs.push_back(engine_->keyspace().MakeRef(key));
+  txn.LockKeys(refs);
+  for (const KeyRef& ref : refs) {
+    txn.SetString(0, ref, value, 0);
+    model_.now[{0, std::string(ref.key)}] = {value, 0};
+  }
+  EndCommit(txn, worker);
+}
+
+void SimWorld::RandomCommit() {
+  if (!CanWrite()) return;
+  const auto worker = static_cast<unsigned>(random_.Below(options_.workers));
+  Txn& txn = engine_->worker(worker).txn;
+  txn.Begin(kNowMs);
+  const uint64_t dice = random_.Below(100);
+  if (dice < 3) {
+    engine_->gate().Enter(worker);
+    txn.StopWorld();
+    WholeKeyspaceCommit(txn);
+    EndCommit(txn, worker);
+    engine_->gate().Leave(worker);
+    return;
+  }
+  const uint64_t count = dice < 60 ? 1 : 2 + random_.Below(4);
+  std::vector<std::string> keys;
+  std::vector<KeyRef> refs;
+  for (uint64_t i = 0; i < count; ++i) keys.push_back(RandomKey());
+  for (const std::string& key : keys) refs.push_back(engine_->keyspace().MakeRef(key));
+  txn.LockKeys(refs);
+  const auto db = static_cast<uint32_t>(random_.Below(options_.databases));
+  if (dice >= 60 && dice < 70 && keys[0] != keys[1]) {
+    RenameKey(txn, db, keys[0], keys[1]);
+  } else {
+    for (const std::string& key : keys) ChangeKey(txn, db, key);
+  }
+  EndCommit(txn, worker);
+}
+
+void SimWorld::WholeKeyspaceCommit(Txn& txn) {
+  const auto a = static_cast<uint32_t>(random_.Below(options_.databases));
+  const auto b = static_cast<uint32_t>(random_.Below(options_.databases));
+  if (random_.Below(3) == 0) {
+    txn.FlushDb(a);
+    std::erase_if(model_.now, [a](const auto& entry) { return entry.first.first == a; });
+    return;
+  }
+  if (a == b) return;
+  txn.SwapDb(a, b);
+  Contents swapped;
+  for (auto& [key, value] : model_.now) {
+    const uint32_t db = key.first == a ? b : key.first == b ? a : key.first;
+    swapped[{db, key.second}] = std::move(value);
+  }
+  model_.now = std::move(swapped);
+}
+
+void SimWorld::RenameKey(Txn& txn, uint32_t db, const std::string& from, const std::string& to) {
+  const auto source = model_.now.find({db, from});
+  if (source == model_.now.end()) return;
+  Keyspace& keyspace = engine_->keyspace();
+  txn.Move(db, keyspace.MakeRef(from), db, keyspace.MakeRef(to));
+  model_.now[{db, to}] = source->second;
+  model_.now.erase({db, from});
+}
+
+void SimWorld::ChangeKey(Txn& txn, uint32_t db, const std::string& key) {
+  const KeyRef ref = engine_->keyspace().MakeRef(key);
+  const auto found = model_.now.find({db, key});
+  const bool exists = found != model_.now.end();
+  const uint64_t dice = random_.Below(10);
+  if (dice < 2) {
+    HOTKV_CHECK(txn.Delete(db, ref) == exists);
+    model_.now.erase({db, key});
+  } else if (dice == 2 && exists) {
+    found->second.expire_at_ms = RandomExpiry();
+    txn.SetExpire(db, ref, found->second.expire_at_ms);
+  } else {
+    ChangeString(txn, db, key);
+  }
+}
+
+void SimWorld::ChangeString(Txn& txn, uint32_t db, const std::string& key) {
+  const KeyRef ref = engine_->keyspace().MakeRef(key);
+  Value& value = model_.now[{db, key}];
+  const uint64_t dice = random_.Below(10);
+  if (dice < 2) {
+    const std::string more = RandomValue();
+    txn.Append(db, ref, more);
+    value.bytes += more;
+  } else if (dice < 3) {
+    const std::string part = RandomValue();
+    const size_t offset = random_.Below(value.bytes.size() + 20);
+    txn.SetRange(db, ref, offset, part);
+    if (value.bytes.size() < offset + part.size()) value.bytes.resize(offset + part.size(), '\0');
+    value.bytes.replace(offset, part.size(), part);
+  } else if (dice < 5) {
+    const auto number = static_cast<int64_t>(random_.Next());
+    value = {std::to_string(number), RandomExpiry()};
+    txn.SetInt(db, ref, number, value.expire_at_ms);
+  } else {
+    value = {RandomValue(), RandomExpiry()};
+    txn.SetString(db, ref, value.bytes, value.expire_at_ms);
+  }
+}
+
+}  // namespace hotkv::crash
