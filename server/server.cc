@@ -217,8 +217,21 @@ void Server::OnDurable() {
   for (const auto& worker : workers_) worker->WakeForLog();
 }
 
+void Server::WakeWorkers() {
+  for (const auto& worker : workers_) worker->Post([] {});
+}
+
 void Server::Tick(int64_t now_ms) {
-  if (durability_ != nullptr) durability_->Tick(now_ms);
+  if (durability_ != nullptr) {
+    durability_->Tick(now_ms);
+  } else {
+    // Nobody writes the epochs: they end here, since a worker's count of commits in one is bounded.
+    EpochClock& epochs = engine_->epochs();
+    const uint64_t closed = epochs.Close();
+    epochs.Release(closed);
+    epochs.SetWritten(closed);
+    epochs.SetDurable(closed);
+  }
   gauges_.Tick(now_ms);
   FollowClock(now_ms);
 }

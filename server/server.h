@@ -95,6 +95,8 @@ class Server {
   void RunOnClient(uint64_t id, std::function<void(Client&)> call);
   // Called by the log writer when the durable epoch has moved or writes may go on.
   void OnDurable();
+  // There is work that workers do between turns (a snapshot's stripes). Any thread.
+  void WakeWorkers();
 
   // Ten times a second, by the first worker.
   void Tick(int64_t now_ms);

@@ -120,6 +120,9 @@ void Worker::Turn() {
   RetryWaiting();
   RunBacklog();
   if (!parked_.empty()) AskParked();
+  if (std::exchange(sync_wanted_, false) && server_->durability_or_null() != nullptr) {
+    server_->durability_or_null()->RequestSync();
+  }
   if (state_.now_ms >= next_tick_ms_) Tick();
   DestroyClosing();
 }

@@ -147,6 +147,7 @@ class Worker final : public LoopEvents {
   bool always_ = false;           // appendfsync always, as of this turn
   uint64_t durable_ = 0;          // newest durable epoch seen
   bool disk_denied_ = false;
+  bool sync_wanted_ = false;      // replies of this turn wait for the log
   uint64_t slice_end_cycles_ = 0; // of the client that runs now
   uint64_t budget_cycles_ = 0;
   int64_t next_tick_ms_ = 0;

@@ -254,6 +254,7 @@ void Worker::Hold(Client& client, uint64_t begin, uint64_t epoch) {
     client.in_holding = true;
   }
   client.holds.push_back({begin, epoch});
+  sync_wanted_ = true;
 }
 
 void Worker::SetSendLimit(Client& client) {

@@ -1,0 +1,210 @@
+// main() of hotkv-server: reads the settings, puts engine, data directory and server together, and runs them.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/tx/engine.h"
+#include "persistence/data_directory.h"
+#include "server/commands/families.h"
+#include "server/config/config.h"
+#include "server/data_durability.h"
+#include "server/process.h"
+#include "server/server.h"
+#include "server/version.h"
+
+namespace hotkv {
+
+namespace {
+
+int Complain(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  return 1;
+}
+
+void ShowHelp() {
+  std::printf(
+      "Usage: hotkv-server [/path/to/redis.conf] [--name value ...] [-]\n"
+      "       hotkv-server -                   read the configuration from standard input\n"
+      "       hotkv-server -v | --version\n"
+      "       hotkv-server -h | --help\n\n"
+      "Every directive of the configuration file can be given as --name value. Those that HotKV reads:\n\n");
+  const auto all = AllSettings();
+  for (size_t i = 0; i < static_cast<size_t>(Setting::kCount); ++i) {
+    if (all[i].Has(setting_flag::kHidden)) continue;
+    const std::string shown = all[i].default_text.empty() ? "\"\"" : std::string(all[i].default_text);
+    std::printf("  --%-36.*s %.*s [%s]\n", static_cast<int>(all[i].name.size()), all[i].name.data(),
+                static_cast<int>(all[i].summary.size()), all[i].summary.data(), shown.c_str());
+  }
+}
+
+unsigned WorkersOf(const Settings& settings) {
+  const int64_t asked = settings.Int(Setting::kThreads);
+  if (asked > 0) return static_cast<unsigned>(std::min<int64_t>(asked, kWorkersMax));
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kWorkersMax);
+}
+
+// The data directory exists afterwards, and the setting names it absolutely, whatever becomes of the working directory.
+Status PrepareDirectory(StartOptions* options) {
+  const std::string dir = options->settings.Text(Setting::kDir);
+  if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, "Cannot make the data directory", dir);
+  }
+  char absolute[PATH_MAX];
+  if (realpath(dir.c_str(), absolute) == nullptr) return Status::FromErrno(errno, "Cannot use the data directory", dir);
+  const std::string word = absolute;
+  return options->settings.Set(static_cast<size_t>(Setting::kDir), {&word, 1});
+}
+
+CommandTable MakeCommandTable() {
+  const std::span<const CommandSpec> families[] = {
+      StringCommands(),  GenericCommands(), TransactionCommands(), VectorCommands(),     ConnectionCommands(), ClientCommands(),
+      CommandCommands(), ServerCommands(),  ConfigCommands(),      PersistenceCommands(), DebugCommands(),
+      MemoryCommands(),  MonitoringCommands()};
+  return CommandTable(families);
+}
+
+void LogStart(const StartOptions& options, unsigned workers) {
+  Log(LogLevel::kNotice, fmt::format("HotKV {} (speaks Redis {}) starting, pid {}, {} workers, data in {}", kHotkvVersion,
+                                     kRedisVersion, getpid(), workers, options.settings.Text(Setting::kDir)));
+  if (options.accepted.empty()) return;
+  std::string list;
+  for (const std::string& name : options.accepted) list += (list.empty() ? "" : ", ") + name;
+  Log(LogLevel::kNotice, "Settings that are accepted and have no effect here: " + list);
+}
+
+Status OpenLog(const Settings& settings) {
+  SetLogLevel(static_cast<LogLevel>(settings.Choice(Setting::kLogLevel)));
+  return OpenLogFile(settings.Text(Setting::kLogFile));
+}
+
+// Everything that lives as long as the server, in the order in which it must be made (and ended the other way round).
+class Process {
+ public:
+  explicit Process(StartOptions options) : workers_(WorkersOf(options.settings)), config_(std::move(options)) {}
+
+  Status Start();
+  void Run();
+
+ private:
+  Status OpenData();
+
+  const unsigned workers_;
+  const CommandTable commands_ = MakeCommandTable();
+  Config config_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<DataDirectory> directory_;
+  std::unique_ptr<DataDurability> durability_;
+  std::unique_ptr<Server> server_;
+  // The directory's threads begin before the server is there.
+  std::atomic<Server*> running_{nullptr};
+};
+
+Status Process::OpenData() {
+  const std::shared_ptr<const Settings> settings = config_.Current();
+  DataDirectoryOptions options = DirectoryOptionsOf(*settings);
+  options.wake_workers = [this] {
+    if (Server* server = running_.load(std::memory_order_acquire)) server->WakeWorkers();
+  };
+  options.on_progress = [this] {
+    if (Server* server = running_.load(std::memory_order_acquire)) server->OnDurable();
+  };
+  HOTKV_ASSIGN_OR_RETURN(directory_, DataDirectory::Open(std::move(options)));
+  const EngineParameters parameters = directory_->parameters();
+  EngineOptions engine_options;
+  engine_options.workers = workers_;
+  engine_options.keyspace.stripe_bits = parameters.stripe_bits;
+  engine_options.keyspace.hash_seed = parameters.hash_seed;
+  engine_options.keyspace.databases = static_cast<unsigned>(settings->Int(Setting::kDatabases));
+  engine_options.first_epoch = parameters.first_epoch;
+  engine_options.first_object_id = parameters.first_object_id;
+  engine_ = std::make_unique<Engine>(engine_options, &commands_);
+  const int64_t begin_ns = Clock::MonotonicNs();
+  HOTKV_RETURN_IF_ERROR(directory_->Load(engine_.get()));
+  const double seconds = static_cast<double>(Clock::MonotonicNs() - begin_ns) / 1e9;
+  Log(LogLevel::kNotice, fmt::format("DB loaded from disk: {} keys in {:.3f} seconds", directory_->GetStatus().loaded_keys, seconds));
+  return directory_->Start();
+}
+
+Status Process::Start() {
+  HOTKV_RETURN_IF_ERROR(OpenData());
+  durability_ = std::make_unique<DataDurability>(directory_.get());
+  server_ = std::make_unique<Server>(&config_, engine_.get());
+  server_->SetDurability(durability_.get());
+  durability_->Connect(config_);
+  const Status status = server_->Start();
+  if (!status.ok()) {
+    const Status ended = directory_->Stop(false);
+    if (!ended.ok()) Log(LogLevel::kWarning, ended.ToString());
+    return status;
+  }
+  running_.store(server_.get(), std::memory_order_release);
+  server_->WakeWorkers();  // for what the directory asked before
+  return Status::Ok();
+}
+
+void Process::Run() {
+  const std::shared_ptr<const Settings> settings = config_.Current();
+  server_->SetMaxClients(CheckMachine(*settings, server_->io_name()));
+  std::string pid_file = settings->Text(Setting::kPidFile);
+  if (pid_file.empty() && settings->Bool(Setting::kDaemonize)) pid_file = "/var/run/hotkv.pid";
+  if (!pid_file.empty()) {
+    const Status status = WritePidFile(pid_file);
+    if (!status.ok()) Log(LogLevel::kWarning, status.message());
+  }
+  Log(LogLevel::kNotice, fmt::format("Ready to accept connections on {} ({})", server_->listening_on(), server_->io_name()));
+  NotifyServiceManager("READY=1\nSTATUS=Ready to accept connections");
+  MainLoop(server_.get());
+  if (!pid_file.empty()) unlink(pid_file.c_str());
+}
+
+int Run(StartOptions options) {
+  Status status = OpenLog(options.settings);
+  if (status.ok()) status = PrepareDirectory(&options);
+  if (status.ok() && options.settings.Bool(Setting::kDaemonize)) status = Daemonize();
+  if (!status.ok()) return Complain(status);
+  if (options.settings.Bool(Setting::kCrashLogEnabled)) InstallCrashReport();
+  BlockSignals();
+  LogStart(options, WorkersOf(options.settings));
+  Process process(std::move(options));
+  status = process.Start();
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, status.ToString());
+    return 1;
+  }
+  process.Run();
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace hotkv
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  hotkv::Result<hotkv::StartOptions> options = hotkv::ParseCommandLine(args);
+  if (!options.ok()) return hotkv::Complain(options.status());
+  switch (options->action) {
+    case hotkv::StartOptions::Action::kShowVersion:
+      std::printf("HotKV server v=%s redis=%s\n", hotkv::kHotkvVersion.data(), hotkv::kRedisVersion.data());
+      return 0;
+    case hotkv::StartOptions::Action::kShowHelp:
+      hotkv::ShowHelp();
+      return 0;
+    case hotkv::StartOptions::Action::kRun:
+      break;
+  }
+  return hotkv::Run(std::move(options).value());
+}
