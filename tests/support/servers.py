@@ -60,6 +60,8 @@ class Server:
         command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.data]
         if self.kind == "redis":
             command += ["--save", "", "--appendonly", "no"]
+        elif self.kind == "hotkv":
+            command += os.environ.get("HOTKV_SERVER_OPTIONS", "").split()  # as in "--io epoll"
         return command + ["--enable-debug-command", "yes"] + self.options
 
     def start(self):
