@@ -17,6 +17,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/tx/engine.h"
+#include "engine/types/upkeep.h"
+#include "engine/types/vector_set.h"
 #include "persistence/data_directory.h"
 #include "server/commands/families.h"
 #include "server/config/config.h"
@@ -107,6 +109,7 @@ class Process {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<DataDirectory> directory_;
   std::unique_ptr<DataDurability> durability_;
+  std::unique_ptr<Upkeep> upkeep_;  // ends before the engine and the directory do
   std::unique_ptr<Server> server_;
   // The directory's threads begin before the server is there.
   std::atomic<Server*> running_{nullptr};
@@ -152,6 +155,8 @@ Status Process::Start() {
   }
   running_.store(server_.get(), std::memory_order_release);
   server_->WakeWorkers();  // for what the directory asked before
+  upkeep_ = std::make_unique<Upkeep>(engine_.get());
+  upkeep_->Start();
   return Status::Ok();
 }
 
@@ -178,6 +183,7 @@ int Run(StartOptions options) {
   if (options.settings.Bool(Setting::kCrashLogEnabled)) InstallCrashReport();
   BlockSignals();
   LogStart(options, WorkersOf(options.settings));
+  RegisterObjectTypes();
   Process process(std::move(options));
   status = process.Start();
   if (!status.ok()) {
