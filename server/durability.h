@@ -12,6 +12,8 @@
 
 namespace hotkv {
 
+struct WorkerState;
+
 struct DurabilityStatus {
   bool log_on = false;             // appendonly
   std::string fsync_policy;        // "always", "everysec", "no"
@@ -51,10 +53,12 @@ class DurabilityControl {
   // Begins a snapshot, or queues it behind the one that runs. The number is for StateOf.
   virtual Result<uint64_t> BeginSnapshot(SnapshotReason reason) = 0;
   virtual SnapshotState StateOf(uint64_t snapshot) = 0;
+  // Does in this worker what a snapshot under way wants of all workers; for a caller that has stopped the others.
+  virtual void HelpSnapshot(WorkerState& worker) = 0;
   // The log writer syncs what there is now, not at the next second.
   virtual void RequestSync() = 0;
   // DEBUG RELOAD, DEBUG LOADAOF: empties the keyspace and loads it from disk again, in place. The caller has stopped all
-  // other workers.
+  // other workers and seen to it that what is to come back is durable.
   virtual Status Reload() = 0;
   virtual Status ChangeReplicationId() = 0;
   virtual void Tick(int64_t now_ms) = 0;  // ten times a second: save points

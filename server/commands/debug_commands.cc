@@ -15,7 +15,6 @@
 #include "server/commands/command_help.h"
 #include "server/commands/families.h"
 #include "server/commands/server_of.h"
-#include "server/session/worker.h"
 
 namespace hotkv {
 
@@ -25,6 +24,7 @@ namespace flag = command_flag;
 namespace acl = acl_category;
 
 constexpr size_t kDigestDigits = 40;
+constexpr std::chrono::milliseconds kPollInterval{1};
 
 std::string DigestText(uint64_t digest) {
   return fmt::format("{:0{}x}", digest, kDigestDigits);
@@ -81,59 +81,78 @@ void SetActiveExpire(CommandContext& ctx) {
 
 // --- loading again ---
 
-// On the client's worker, which holds no lock.
-bool ReloadNow(Client& client, DurabilityControl& disk) {
-  Engine& engine = client.server().engine();
-  WorkerState& worker = engine.worker(client.worker().id());
-  worker.txn.Begin(worker.now_ms);
-  worker.txn.StopWorld();
+// The disk, once this worker has the whole keyspace; null: answered with an error. What follows waits for the disk with
+// everybody stopped, as in Redis: between saving and loading nothing may change.
+DurabilityControl* DiskForReload(CommandContext& ctx) {
+  DurabilityControl* disk = ServerOf(ctx).durability_or_null();
+  if (disk == nullptr) {
+    ctx.reply.Error("ERR this server keeps nothing on disk");
+  } else if (ctx.client.in_exec) {
+    ctx.reply.Error("ERR loading again isn't allowed in a transaction");
+  } else {
+    TakeWholeKeyspace(ctx);
+    return disk;
+  }
+  return nullptr;
+}
+
+void ReloadFrom(CommandContext& ctx, DurabilityControl& disk) {
   const Status status = disk.Reload();
-  worker.txn.CommitAndUnlock();
-  status.ok() ? client.reply.Ok()
-              : client.reply.Error("ERR Error trying to load the RDB dump, check server logs: " +
-                                   status.message());
+  status.ok() ? ctx.reply.Ok()
+              : ctx.reply.Error("ERR Error trying to load the RDB dump, check server logs: " +
+                                status.message());
+}
+
+// Takes a snapshot; false: answered with an error.
+bool SnapshotNow(CommandContext& ctx, DurabilityControl& disk) {
+  const Result<uint64_t> snapshot = disk.BeginSnapshot(SnapshotReason::kSave);
+  if (!snapshot.ok()) {
+    ctx.reply.Error("ERR " + snapshot.status().message());
+    return false;
+  }
+  SnapshotState state = SnapshotState::kRunning;
+  while ((state = disk.StateOf(*snapshot)) == SnapshotState::kRunning) {
+    disk.HelpSnapshot(ctx.worker);
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  if (state == SnapshotState::kFailed) ctx.reply.Error("ERR " + disk.GetStatus().last_snapshot_error);
+  return state == SnapshotState::kDone;
+}
+
+// Waits until the log has everything; false: answered with an error.
+bool SyncLogNow(CommandContext& ctx, DurabilityControl& disk) {
+  const EpochClock& epochs = ctx.engine.epochs();
+  const uint64_t epoch = epochs.current();
+  disk.RequestSync();
+  while (epochs.durable() < epoch) {
+    if (ctx.engine.disk_denied.load(std::memory_order_relaxed)) {
+      ctx.reply.Error("MISCONF Errors writing to the AOF file: " + ctx.engine.disk_denied_reason());
+      return false;
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
   return true;
 }
 
 void Reload(CommandContext& ctx) {
-  bool save = true;
+  const bool save = ctx.argc() == 2;
   for (size_t i = 2; i < ctx.argc(); ++i) {
     if (!ctx.Is(i, "NOSAVE")) {
       return ctx.reply.Error("ERR DEBUG RELOAD only supports the NOSAVE option.");
     }
-    save = false;
   }
-  DurabilityControl* disk = ServerOf(ctx).durability_or_null();
-  if (disk == nullptr) return ctx.reply.Error("ERR this server keeps nothing on disk");
-  if (ctx.client.in_exec) return ctx.reply.Error("ERR DEBUG RELOAD isn't allowed in a transaction");
-  uint64_t number = 0;
-  if (save) {
-    const Result<uint64_t> snapshot = disk->BeginSnapshot(SnapshotReason::kSave);
-    if (!snapshot.ok()) return ctx.reply.Error("ERR " + snapshot.status().message());
-    number = *snapshot;
-  }
-  const auto done = [=](Client& client, bool) {
-    const SnapshotState state = save ? disk->StateOf(number) : SnapshotState::kDone;
-    if (state == SnapshotState::kRunning) return false;
-    if (state == SnapshotState::kDone) return ReloadNow(client, *disk);
-    client.reply.Error("ERR " + disk->GetStatus().last_snapshot_error);
-    return true;
-  };
-  Client::Of(ctx.client).Park(done, 0, Client::ParkKind::kInternal);
+  DurabilityControl* disk = DiskForReload(ctx);
+  if (disk == nullptr) return;
+  if (save && !SnapshotNow(ctx, *disk)) return;
+  if (!save && disk->GetStatus().log_on && !SyncLogNow(ctx, *disk)) return;
+  ReloadFrom(ctx, *disk);
 }
 
-// The log and its snapshot as they are: with a log on, everything is in them.
 void LoadAof(CommandContext& ctx) {
-  DurabilityControl* disk = ServerOf(ctx).durability_or_null();
-  if (disk == nullptr) return ctx.reply.Error("ERR this server keeps nothing on disk");
-  if (ctx.client.in_exec) return ctx.reply.Error("ERR DEBUG LOADAOF isn't allowed in a transaction");
-  const uint64_t epoch = ctx.engine.epochs().current();
-  const EpochClock* epochs = &ctx.engine.epochs();
-  disk->RequestSync();
-  const auto done = [=](Client& client, bool) {
-    return epochs->durable() >= epoch && ReloadNow(client, *disk);
-  };
-  Client::Of(ctx.client).Park(done, 0, Client::ParkKind::kInternal);
+  DurabilityControl* disk = DiskForReload(ctx);
+  if (disk == nullptr) return;
+  if (!disk->GetStatus().log_on) return ctx.reply.Error("ERR appendonly is disabled");
+  if (SyncLogNow(ctx, *disk)) ReloadFrom(ctx, *disk);
 }
 
 void ChangeReplicationId(CommandContext& ctx) {
@@ -182,7 +201,7 @@ void Populate(CommandContext& ctx) {
         return ctx.reply.Error("MISCONF Errors writing to the AOF file: " +
                                ctx.engine.disk_denied_reason());
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(kPollInterval);
     }
     PopulateOne(ctx, population, i);
   }

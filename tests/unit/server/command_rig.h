@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,7 +47,15 @@ class FakeDisk final : public DurabilityControl {
     const auto found = states_.find(snapshot);
     return found == states_.end() ? SnapshotState::kRunning : found->second;
   }
-  void RequestSync() override { ++sync_requests; }
+  void HelpSnapshot(WorkerState&) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++helped;
+    if (finish_when_helped) states_[reasons_.size()] = *finish_when_helped;
+  }
+  void RequestSync() override {
+    ++sync_requests;
+    if (on_sync) on_sync();
+  }
   Status Reload() override {
     ++reloads;
     return on_reload ? on_reload() : Status::Ok();
@@ -70,7 +79,11 @@ class FakeDisk final : public DurabilityControl {
   }
   std::atomic<int> sync_requests{0};
   std::atomic<int> reloads{0};
-  std::function<Status()> on_reload;  // set before the server starts
+  std::atomic<int> helped{0};
+  // Set while nothing runs:
+  std::function<Status()> on_reload;
+  std::function<void()> on_sync;
+  std::optional<SnapshotState> finish_when_helped;
 
  private:
   std::mutex mutex_;

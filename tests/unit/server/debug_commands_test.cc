@@ -110,36 +110,70 @@ TEST_CASE("DEBUG PROTOCOL: each type in both protocols") {
   CHECK(Contains(two("DEBUG PROTOCOL foo"), "-ERR Wrong protocol type name."));
 }
 
-TEST_CASE("DEBUG RELOAD: snapshot first, then the keyspace is loaded with all workers stopped") {
+TEST_CASE("DEBUG RELOAD: a snapshot, then loading, with all other workers stopped all the time") {
   FakeDisk disk;
+  disk.finish_when_helped = SnapshotState::kDone;
   Engine* engine = nullptr;
   disk.on_reload = [&] {
-    // Whoever loads has the keyspace for itself.
     return engine->keyspace().Size(0) == 1 ? Status::Ok() : Status::Internal("not what was saved");
   };
   CommandRig rig({.settings = kDebugOn, .workers = 2, .disk = &disk});
   engine = &rig.engine();
   rig("SET k v");
-  RespClient& client = rig.client(0);
-  client.Append({"DEBUG", "RELOAD"});
-  REQUIRE(client.Flush().ok());
-  REQUIRE(Eventually([&] { return disk.reasons().size() == 1; }));
-  CHECK(rig.As(1, "GET k") == "$v");  // others go on meanwhile
-  CHECK(disk.reloads == 0);
-  disk.Finish(1, SnapshotState::kDone);
-  Result<RespValue> reply = client.Read();
-  REQUIRE(reply.ok());
-  CHECK(reply->text == "OK");
+  CHECK(rig("DEBUG RELOAD") == "+OK");
+  CHECK(disk.reasons() == std::vector<SnapshotReason>{SnapshotReason::kSave});
   CHECK(disk.reloads == 1);
-  CHECK(rig("DEBUG RELOAD NOSAVE") == "+OK");
-  CHECK(disk.reasons().size() == 1);
-  CHECK(disk.reloads == 2);
   CHECK(rig.As(1, "GET k") == "$v");
+  CHECK(rig("DEBUG RELOAD NOSAVE") == "+OK");  // without a log there is nothing to wait for
+  CHECK(disk.reasons().size() == 1);
+  CHECK(disk.sync_requests == 0);
+  CHECK(disk.reloads == 2);
   CHECK(rig("DEBUG RELOAD FOO") == "-ERR DEBUG RELOAD only supports the NOSAVE option.");
+  CHECK(rig("DEBUG LOADAOF") == "-ERR appendonly is disabled");
   CHECK(rig("DEBUG CHANGE-REPL-ID") == "+OK");
-  rig("SET l v");
+  CHECK(rig("MULTI") == "+OK");
+  rig("DEBUG RELOAD");
+  CHECK(rig("EXEC") == "[-ERR loading again isn't allowed in a transaction]");
+  CHECK(disk.reloads == 2);
+}
+
+TEST_CASE("DEBUG RELOAD: failures are answered, and nothing is loaded after a failed snapshot") {
+  FakeDisk disk;
+  disk.finish_when_helped = SnapshotState::kFailed;
+  disk.Change([](DurabilityStatus& s) { s.last_snapshot_error = "no space"; });
+  disk.on_reload = [] { return Status::Internal("bad section"); };
+  CommandRig rig({.settings = kDebugOn, .workers = 2, .disk = &disk});
+  CHECK(rig("DEBUG RELOAD") == "-ERR no space");
+  CHECK(disk.reloads == 0);
   CHECK(rig("DEBUG RELOAD NOSAVE") ==
-        "-ERR Error trying to load the RDB dump, check server logs: not what was saved");
+        "-ERR Error trying to load the RDB dump, check server logs: bad section");
+  CHECK(rig.As(1, "PING") == "+PONG");
+}
+
+TEST_CASE("DEBUG LOADAOF waits until the log has everything") {
+  FakeDisk disk;
+  disk.Change([](DurabilityStatus& s) { s.log_on = true; });
+  Engine* engine = nullptr;
+  uint64_t durable_at_reload = 0;
+  disk.on_sync = [&] { engine->epochs().SetDurable(engine->epochs().current()); };
+  disk.on_reload = [&] {
+    durable_at_reload = engine->epochs().durable();
+    return Status::Ok();
+  };
+  CommandRig rig({.settings = kDebugOn, .workers = 2, .disk = &disk});
+  engine = &rig.engine();
+  rig("SET k v");
+  CHECK(rig("DEBUG LOADAOF") == "+OK");
+  CHECK(disk.sync_requests == 1);
+  CHECK(durable_at_reload == engine->epochs().current());
+  CHECK(rig("DEBUG RELOAD NOSAVE") == "+OK");
+  CHECK(disk.sync_requests == 2);
+
+  // A disk that does not come back: an answer, and nothing is loaded.
+  disk.on_sync = [&] { engine->SetDiskDenied("it is gone"); };
+  engine->epochs().SetDurable(0);
+  CHECK(rig("DEBUG LOADAOF") == "-MISCONF Errors writing to the AOF file: it is gone");
+  CHECK(disk.reloads == 2);
 }
 
 }  // namespace hotkv
