@@ -16,6 +16,7 @@ in random small pieces (fragmented). The format of the scripts is described in d
   @near N                  integers may differ by N; moments (in s or ms since the epoch) count from the script's start
   @shape                   only types are compared, and array lengths
   @match REGEX             both replies match it (on latin-1 text)
+  @until MS "bytes"        the command is sent again until this is its reply, at most so long
   @let NAME                keep the reply's text of each server as $NAME
   @only 2 | @only 3        only in that protocol
   @sleep MS   @reconnect A   @close B   @noreply
@@ -54,13 +55,13 @@ class Step:
         self.unordered = self.shape = self.new = self.noreply = False
         self.near = None
         self.match = None
-        self.let = None
+        self.let = self.until = None
         self.only = None
         self.sleep_ms = 0
 
     def plain(self):
         """May be pipelined with its neighbours."""
-        return self.kind == "command" and not self.noreply and not self.let and b"$" not in b"".join(self.words)
+        return self.kind == "command" and not (self.noreply or self.let or self.until or b"$" in b"".join(self.words))
 
 
 def annotate(step, name, rest):
@@ -77,6 +78,9 @@ def annotate(step, name, rest):
         step.match = re.compile(rest, re.S)
     elif name == "let":
         step.let, step.shape = rest, True
+    elif name == "until":
+        limit, reply = rest.split(" ", 1)
+        step.until = (int(limit) / 1000, split_line(reply)[0])
     elif name == "only":
         step.only = int(rest)
     else:
@@ -216,6 +220,11 @@ class Player:
         if step.noreply:
             return b""
         reply = self.receive(connection, step)
+        deadline = time.monotonic() + (step.until[0] if step.until else 0)
+        while step.until and reply != step.until[1] and time.monotonic() < deadline:
+            time.sleep(0.02)
+            connection.send(self.wire(step))
+            reply = self.receive(connection, step)
         if step.let:
             value = decode(reply)
             self.names[step.let] = value if isinstance(value, bytes) else str(value).encode()
