@@ -42,6 +42,7 @@ if(TARGET hotkv-server)
 
   hotkv_process_test(kill9 900 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py ${server} --rounds ${kill_rounds} --seed 1)
   set_tests_properties(kill9 PROPERTIES PROCESSORS 2)
+  hotkv_process_test(vector_kill9 300 ${CMAKE_CURRENT_SOURCE_DIR}/crash/vector_kill9.py ${server} --rounds 6)
   hotkv_process_test(bench_smoke 300 ${CMAKE_CURRENT_SOURCE_DIR}/support/bench_smoke.py ${server}
     --bench $<TARGET_FILE:hotkv-bench> --data ${CMAKE_CURRENT_SOURCE_DIR}/data/wordnet-cbag-384-small)
 endif()
