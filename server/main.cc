@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -115,6 +116,20 @@ class Process {
   std::atomic<Server*> running_{nullptr};
 };
 
+// A server that is ending has closed its sockets already while it still holds the directory: whoever restarts it at that
+// moment waits for it.
+Result<std::unique_ptr<DataDirectory>> OpenDirectory(const DataDirectoryOptions& options) {
+  constexpr int64_t kPatienceNs = 5'000'000'000;
+  constexpr std::chrono::milliseconds kPause{20};
+  const int64_t deadline_ns = Clock::MonotonicNs() + kPatienceNs;
+  for (;;) {
+    Result<std::unique_ptr<DataDirectory>> directory = DataDirectory::Open(options);
+    const bool locked = !directory.ok() && directory.status().code() == Code::kLocked;
+    if (!locked || Clock::MonotonicNs() > deadline_ns) return directory;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 Status Process::OpenData() {
   const std::shared_ptr<const Settings> settings = config_.Current();
   DataDirectoryOptions options = DirectoryOptionsOf(*settings);
@@ -124,7 +139,7 @@ Status Process::OpenData() {
   options.on_progress = [this] {
     if (Server* server = running_.load(std::memory_order_acquire)) server->OnDurable();
   };
-  HOTKV_ASSIGN_OR_RETURN(directory_, DataDirectory::Open(std::move(options)));
+  HOTKV_ASSIGN_OR_RETURN(directory_, OpenDirectory(options));
   const EngineParameters parameters = directory_->parameters();
   EngineOptions engine_options;
   engine_options.workers = workers_;
