@@ -51,7 +51,10 @@ class Keyspace {
   }
   uint64_t PositionOf(uint64_t hash) const { return hash << options_.stripe_bits; }
 
-  // Two passes before execution, without a lock but pinned in the reclaim domain.
+  // Passes before execution, in this order over a window of commands, without a lock but pinned in the reclaim domain.
+  // Stripe and table header have passes of their own: headers of equally aligned tables share few cache sets.
+  void PrefetchStripe(const KeyRef& ref) const { __builtin_prefetch(&stripes_[ref.stripe]); }
+  void PrefetchTable(const KeyRef& ref, uint32_t db) const { __builtin_prefetch(stripes_[ref.stripe].table(db)); }
   void PrefetchChunk(const KeyRef& ref, uint32_t db) const {
     const Stripe& s = stripes_[ref.stripe];
     if (const Table* t = s.table(db)) t->PrefetchChunk(PositionOf(ref.hash));

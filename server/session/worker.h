@@ -22,6 +22,7 @@
 
 #include "engine/base/mailbox.h"
 #include "engine/base/resp.h"
+#include "engine/store/keyspace.h"
 #include "engine/tx/executor.h"
 #include "server/config/settings.h"
 #include "server/net/event_loop.h"
@@ -144,6 +145,7 @@ class Worker final : public LoopEvents {
   Limits limits_;
   RequestBatch batch_;
   const CommandSpec* specs_[kCommandWindow] = {};
+  KeyRef refs_[kCommandWindow] = {};
   bool always_ = false;           // appendfsync always, as of this turn
   uint64_t durable_ = 0;          // newest durable epoch seen
   bool disk_denied_ = false;

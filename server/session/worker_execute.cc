@@ -139,23 +139,24 @@ size_t Worker::RunBatch(Client& client, Stop* stop) {
   return size;
 }
 
-// Two passes over the window, so that the cache misses of its commands overlap: chunk, then entry. They only look, under
-// a reclaim pin; a wrong guess (a SELECT in the window) costs nothing but its use.
+// Passes over the window, so that the cache misses of its commands overlap: stripe, table, chunk, entry. They only look,
+// under a reclaim pin; a wrong guess (a SELECT in the window) costs nothing but its use.
 void Worker::Prefetch(const Client& client, size_t first, size_t count) {
   for (size_t i = 0; i < count; ++i) specs_[i] = executor_.Lookup(batch_[first + i]);
   if (count == 1) return;
-  Keyspace& keyspace = engine_->keyspace();
-  KeyRef refs[kCommandWindow];
+  const Keyspace& keyspace = engine_->keyspace();
+  const uint32_t db = client.db;
   size_t used = 0;
-  ReclaimPin pin(engine_->reclaim(), state_.reclaim_slot);
   for (size_t i = 0; i < count; ++i) {
     std::string_view key;
     if (specs_[i] == nullptr || !Executor::FirstKey(*specs_[i], batch_[first + i], &key)) continue;
-    refs[used] = keyspace.MakeRef(key);
-    keyspace.PrefetchChunk(refs[used], client.db);
-    ++used;
+    refs_[used] = keyspace.MakeRef(key);
+    keyspace.PrefetchStripe(refs_[used++]);
   }
-  for (size_t i = 0; i < used; ++i) keyspace.PrefetchEntry(refs[i], client.db);
+  const ReclaimPin pin(engine_->reclaim(), state_.reclaim_slot);
+  for (size_t i = 0; i < used; ++i) keyspace.PrefetchTable(refs_[i], db);
+  for (size_t i = 0; i < used; ++i) keyspace.PrefetchChunk(refs_[i], db);
+  for (size_t i = 0; i < used; ++i) keyspace.PrefetchEntry(refs_[i], db);
 }
 
 Worker::Stop Worker::RunOne(Client& client, const CommandSpec* spec, Args args) {
