@@ -1,4 +1,4 @@
-// Rule switches: each rule on which durability rests (docs/persistence.md) can be switched off in
+// Rule switches: each rule on which durability rests can be switched off in
 // test builds. The power-cut simulation must then find a violation: so it is known to see what it
 // is for. In other builds Enabled() is the constant true.
 //

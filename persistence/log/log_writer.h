@@ -153,9 +153,9 @@ class LogWriter {
   std::unique_ptr<BlockLog> log_;
 
   // The writer's thread only.
-  uint64_t last_closed_ = 0;
-  uint64_t last_block_ = 0;  // epoch of the last block
-  uint64_t last_data_ = 0;   // epoch of the last block with effects, also of earlier starts
+  uint64_t last_closed_ = 0;  // epoch
+  uint64_t last_block_ = 0;   // epoch of the last block
+  uint64_t last_data_ = 0;    // epoch of the last block with effects, also of earlier starts
   uint64_t wall_ms_ = 0;
   int64_t last_close_us_ = 0;
   int64_t last_append_us_ = 0;

@@ -1,6 +1,7 @@
 #include "persistence/log/segment_view.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -17,7 +18,8 @@ constexpr size_t kWindowBytes = 64 * 1024;
 constexpr size_t kSearchBytes = 1024 * 1024;
 
 bool AllZero(std::string_view bytes) {
-  return bytes.find_first_not_of('\0') == std::string_view::npos;
+  if (bytes.empty()) return true;
+  return bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
 }  // namespace
@@ -131,28 +133,30 @@ Result<LaterBlocks> SegmentView::SearchFrom(uint64_t offset) {
       offset = BlockBytesFor(window_end);
       continue;
     }
-    const std::string part(window);  // Probe moves the window
-    const uint64_t part_begin = offset;
-    while (offset < window_end) {
-      const std::string_view rest =
-          std::string_view(part).substr(static_cast<size_t>(offset - part_begin));
-      uint64_t step = kBlockAlignBytes;
-      if (!header_.recycled && !AllZero(rest.substr(0, kBlockAlignBytes))) {
-        found.reach = std::max(found.reach, std::min(offset + kBlockAlignBytes, file_bytes_));
-      }
-      if (rest.size() < kBlockFixedBytes || PeekBlockHeaderBytes(rest) != 0) {
-        HOTKV_ASSIGN_OR_RETURN(const BlockProbe probe, Probe(offset));
-        if (probe.found) {
-          found.watermark = std::max(found.watermark, probe.header.durable_epoch);
-          ++found.blocks;
-          step = probe.header.block_bytes;
-          found.reach = std::max(found.reach, offset + step);
-        }
-      }
-      offset += step;
+    const std::string part(window);  // probing moves the window
+    for (const uint64_t begin = offset; offset < window_end;) {
+      const auto rest = std::string_view(part).substr(static_cast<size_t>(offset - begin));
+      HOTKV_ASSIGN_OR_RETURN(offset, SearchAt(offset, rest, &found));
     }
   }
   return found;
+}
+
+// Takes into account what is at the offset, where `bytes` begin; returns where to look next.
+Result<uint64_t> SegmentView::SearchAt(uint64_t offset, std::string_view bytes,
+                                       LaterBlocks* found) {
+  const uint64_t next = offset + kBlockAlignBytes;
+  if (!header_.recycled && !AllZero(bytes.substr(0, kBlockAlignBytes))) {
+    found->reach = std::max(found->reach, std::min(next, file_bytes_));
+  }
+  const bool cannot_begin = bytes.size() >= kBlockFixedBytes && PeekBlockHeaderBytes(bytes) == 0;
+  if (cannot_begin) return next;
+  HOTKV_ASSIGN_OR_RETURN(const BlockProbe probe, Probe(offset));
+  if (!probe.found) return next;
+  found->watermark = std::max(found->watermark, probe.header.durable_epoch);
+  ++found->blocks;
+  found->reach = std::max(found->reach, offset + probe.header.block_bytes);
+  return offset + probe.header.block_bytes;
 }
 
 }  // namespace hotkv

@@ -52,6 +52,8 @@ class SegmentView {
   // Up to `length` bytes at the offset, fewer at the end of the file; valid until the next call.
   Result<std::string_view> Window(uint64_t offset, size_t length);
 
+  Result<uint64_t> SearchAt(uint64_t offset, std::string_view bytes, LaterBlocks* found);
+
   LogSegmentEntry entry_;
   SegmentHeader header_;
   uint32_t checksum_seed_ = 0;

@@ -300,6 +300,68 @@ TEST_CASE("log reader: compressed groups, and damaged ones", "[log]") {
   CHECK(beyond.path() == path);
 }
 
+// Format version 1 as it was first written. A segment of this version must be readable for ever.
+std::string GoldenPath() {
+  return std::string(HOTKV_SOURCE_DIR) + "/tests/golden/log-v1/00000001.hkl";
+}
+
+void WriteGoldenLog(LogRig* rig) {
+  rig->options.segment_bytes_min = 8192;
+  rig->options.policy = FsyncPolicy::kAlways;
+  rig->now_us = 1'796'000'000'000'000;
+  REQUIRE(rig->Open().ok());
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 3; ++k) {
+      rig->Put("key" + std::to_string(k), "value" + std::to_string(i),
+               static_cast<unsigned>(k % 2));
+    }
+    rig->Turn();
+  }
+  REQUIRE(rig->writer().Stop().ok());
+}
+
+// Run by name, once for each new version.
+TEST_CASE("log reader: make the golden segment", "[.golden]") {
+  LogRig rig;
+  WriteGoldenLog(&rig);
+  auto bytes = ReadWholeFile(rig.env(), "data/log/00000001.hkl");
+  REQUIRE(bytes.ok());
+  REQUIRE(WriteFileAtomically(PosixEnv(), GoldenPath(), *bytes).ok());
+}
+
+TEST_CASE("log reader: the golden segment of version 1", "[log]") {
+  LogScanOptions options;
+  options.env = PosixEnv();
+  options.folder = ParentFolder(GoldenPath());
+  options.identity = TestIdentity();
+  options.segments = {{.number = 1, .start = 1, .state = SegmentState::kLive, .size_bytes = 8192}};
+  options.check_all_bodies = true;
+  LogReader reader(PosixEnv(), options.folder);
+  std::string text;
+  auto scan = ScanLog(options, [&](const LogBlockRef& block) -> Status {
+    text += std::to_string(block.header.epoch) + ":";
+    for (const GroupEntry& group : block.header.groups) {
+      HOTKV_ASSIGN_OR_RETURN(const std::string bytes, reader.ReadGroup(GroupRefOf(block, group)));
+      ByteReader records(bytes);
+      Effect effect;
+      while (!records.empty()) {
+        if (!DecodeEffect(&records, block.header.epoch, &effect))
+          return Status::Corruption("record");
+        text += " [" + std::to_string(group.group) + "] " + EffectToString(effect) + ";";
+      }
+    }
+    text += "\n";
+    return Status::Ok();
+  });
+  INFO(scan.status().ToString());
+  REQUIRE(scan.ok());
+  CHECK(scan->clean_stop);
+  CHECK(scan->watermark == 6);
+  auto expected = ReadWholeFile(PosixEnv(), ParentFolder(GoldenPath()) + "/effects.txt");
+  REQUIRE(expected.ok());
+  CHECK(text == *expected);
+}
+
 TEST_CASE("log reader: random damage never crashes a scan nor invents effects", "[log]") {
   auto rig = MakeLog(20, 10);
   const std::string path = "data/log/" + SegmentFileName(rig->catalog().entries().begin()->first);

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "engine/base/sync_point.h"
 #include "tests/support/log_rig.h"
 
 namespace hotkv {
@@ -474,6 +475,50 @@ TEST_CASE("log writer: files of planned and dropped segments go, strangers stay"
   }
   CHECK(next.catalog().entries().rbegin()->first > 99);
 }
+
+#ifdef HOTKV_TEST_HOOKS
+
+TEST_CASE("log writer: a worker inside the epoch that is being closed is still in its block",
+          "[log]") {
+  LogRig rig;
+  REQUIRE(rig.Open().ok());
+  rig.Turn();
+  rig.Put("early", "1");
+  const uint64_t closing = rig.clock().current();
+  Effect effect;
+  effect.kind = EffectKind::kSetString;
+  effect.key = "inside";
+  effect.lsn = 7;
+  // Worker 1 has announced the epoch; the writer moves on and waits for it.
+  REQUIRE(rig.clock().Enter(1) == closing);
+  SyncBlock block("epoch.closed", 1);
+  std::thread writer([&] { rig.Turn(); });
+  REQUIRE(block.AwaitReached());
+  REQUIRE(rig.clock().current() == closing + 1);
+  // A commit of another worker goes to the next epoch meanwhile.
+  effect.key = "next";
+  CHECK(CommitEffect(&rig.clock(), 0, effect, 3) == closing + 1);
+  block.Release();
+  std::string body;
+  effect.key = "inside";
+  AppendVarint(&body, 7);
+  body.push_back(1);
+  EncodeEffectTail(effect, &body);
+  EffectBuffer& buffer = rig.clock().Buffer(1, closing);
+  const EffectBuffer::RecordHeader header{static_cast<uint32_t>(body.size()), 0, 3, 0};
+  buffer.bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  buffer.bytes.append(body);
+  CHECK(rig.clock().written() < closing);
+  rig.clock().Leave(1);
+  writer.join();
+  CHECK(rig.clock().written() == closing);
+  rig.Turn();
+  const LogContent content = Reopen(rig, rig.env()->KillProcess());
+  CHECK(content.effects.at(closing).at(3) == std::vector<std::string>{"inside="});
+  CHECK(content.effects.at(closing + 1).at(3) == std::vector<std::string>{"next="});
+}
+
+#endif
 
 TEST_CASE("log writer: threads, real files, several workers", "[log]") {
   const auto policy = GENERATE(FsyncPolicy::kAlways, FsyncPolicy::kEverySecond, FsyncPolicy::kNo);
