@@ -1,0 +1,349 @@
+// Directories without their server: export and import again, verify against what a start says, nothing changed by either.
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <thread>
+
+#include "engine/base/random.h"
+#include "persistence/log/log_format.h"
+#include "tests/unit/tools/tool_support.h"
+#include "tools/hotkv_tool/directory_source.h"
+#include "tools/hotkv_tool/engine_target.h"
+#include "tools/hotkv_tool/importer.h"
+#include "tools/hotkv_tool/input_format.h"
+#include "tools/hotkv_tool/log_scan.h"
+#include "tools/hotkv_tool/offline_directory.h"
+#include "tools/hotkv_tool/verifier.h"
+
+namespace hotkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory being written, as an import does it.
+class Writing {
+ public:
+  explicit Writing(const std::string& path) {
+    auto opened = OfflineDirectory::Open({path, 2, 16});
+    INFO(opened.status().ToString());
+    REQUIRE(opened.ok());
+    directory_ = std::move(*opened);
+    target_ = std::make_unique<EngineTarget>(directory_->engine());
+  }
+  void operator()(const std::vector<std::string>& words, uint32_t db = 0) {
+    const std::vector<std::string_view> args(words.begin(), words.end());
+    const auto reply = target_->Ask(args, db);
+    REQUIRE(reply.ok());
+    INFO(reply->ToString());
+    REQUIRE_FALSE(reply->is_error());
+  }
+  void Snapshot() {
+    DataDirectory* directory = directory_->directory();
+    const uint64_t id = directory->BeginSnapshot(SnapshotWhy::kSave);
+    while (directory->OutcomeOf(id) == SnapshotOutcome::kRunning) {
+      directory->HelpSnapshot(directory_->engine()->worker(0));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(directory->OutcomeOf(id) == SnapshotOutcome::kDone);
+  }
+  uint64_t Digest() { return directory_->engine()->Digest(); }
+  CommandTarget& target() { return *target_; }
+  void Stop() { REQUIRE(directory_->Stop().ok()); }
+
+ private:
+  std::unique_ptr<OfflineDirectory> directory_;
+  std::unique_ptr<EngineTarget> target_;
+};
+
+std::string Blob(Random& random, size_t dim) {
+  std::string blob(dim * sizeof(float), '\0');
+  for (size_t i = 0; i < dim; ++i) {
+    const auto component = static_cast<float>(random.Uniform() * 2 - 1);
+    std::memcpy(blob.data() + i * sizeof(float), &component, sizeof(float));
+  }
+  return blob;
+}
+
+void Fill(Writing& db, Random& random, int keys) {
+  for (int i = 0; i < keys; ++i) {
+    const std::string key = "key:" + std::to_string(random.Below(500));
+    const auto in_db = static_cast<uint32_t>(random.Below(8) == 0 ? 9 : 0);
+    std::string value(random.Below(40), '\0');
+    for (char& c : value) c = static_cast<char>(random.Next());
+    switch (random.Below(6)) {
+      case 0: db({"SET", key, std::to_string(random.Next() >> 1)}, in_db); break;
+      case 1: db({"DEL", key}, in_db); break;
+      case 2: db({"SET", key, value, "PXAT", "99999999999999"}, in_db); break;
+      case 3: db({"SET", key, std::string(20'000 + random.Below(1000), 'x')}, in_db); break;
+      default: db({"SET", key, value}, in_db);
+    }
+  }
+}
+
+void FillIndex(Writing& db, Random& random, const std::string& index, int elements) {
+  for (int i = 0; i < elements; ++i) {
+    const std::string id = "e" + std::to_string(random.Below(200));
+    if (random.Below(5) == 0) {
+      db({"VSIM.DEL", index, id});
+    } else {
+      db({"VSIM.SET", index, id, "FP32", Blob(random, 8), "ATTR", "{\"n\":" + std::to_string(i) + "}"});
+    }
+  }
+}
+
+// Snapshot in the middle, an index older and one younger than it, one dropped.
+uint64_t MakeDirectory(const std::string& path, uint64_t seed) {
+  Random random(seed);
+  Writing db(path);
+  db({"VSIM.CREATEINDEX", "old", "DIM", "8", "METRIC", "L2"});
+  Fill(db, random, 400);
+  FillIndex(db, random, "old", 200);
+  db({"VSIM.CREATEINDEX", "gone", "DIM", "8", "METRIC", "L2"});
+  db.Snapshot();
+  db({"VSIM.CREATEINDEX", "young", "DIM", "8", "METRIC", "IP"});
+  Fill(db, random, 300);
+  FillIndex(db, random, "old", 60);
+  FillIndex(db, random, "young", 60);
+  db({"DEL", "gone"});
+  const uint64_t digest = db.Digest();
+  db.Stop();
+  return digest;
+}
+
+// All files but the lock files, which a reader may make.
+std::map<std::string, std::string> FilesOf(const std::string& path) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    const std::string name = fs::relative(entry.path(), path).string();
+    if (entry.is_regular_file() && !name.ends_with("-lock")) files[name] = ReadFileBytes(entry.path().string());
+  }
+  return files;
+}
+
+struct Verdict {
+  std::vector<std::string> problems;
+  std::vector<std::string> notes;
+  VerifyCounts counts;
+};
+
+Verdict Verify(const std::string& path) {
+  Verdict verdict;
+  auto directory = StoredDirectory::Open(path, StoredDirectory::Locking::kRefuseLocked);
+  if (!directory.ok()) {
+    verdict.problems.push_back(directory.status().ToString());
+    return verdict;
+  }
+  Problems problems;
+  Verifier verifier(directory->get(), &problems);
+  verifier.Run();
+  return {problems.first(), verifier.notes(), verifier.counts()};
+}
+
+// What a start says: the digest, or why it refuses.
+struct Start {
+  uint64_t digest = 0;
+  Status refusal;
+};
+
+Start TryStart(const std::string& path) {
+  Start start;
+  auto opened = OfflineDirectory::Open({path, 1, 16});
+  if (!opened.ok()) {
+    start.refusal = opened.status();
+    return start;
+  }
+  start.digest = (*opened)->engine()->Digest();
+  return start;
+}
+
+void Export(const std::string& from, const std::string& to, DataFormat format) {
+  auto source = DirectorySource::Open(from);
+  INFO(source.status().ToString());
+  REQUIRE(source.ok());
+  auto writer = OpenOutput(to, format);
+  REQUIRE(writer.ok());
+  Problems problems;
+  const Status status = (*source)->ForEach({}, &problems, [&](const Record& record) { return (*writer)->Put(record); });
+  INFO(status.ToString());
+  REQUIRE(status.ok());
+  REQUIRE((*writer)->Finish().ok());
+}
+
+TEST_CASE("directory: what is exported and imported again is the same, and the directory is not touched") {
+  TemporaryFolder folder;
+  const uint64_t digest = MakeDirectory(folder / "data", 41);
+  const auto before = FilesOf(folder / "data");
+  for (const DataFormat format : {DataFormat::kNdjson, DataFormat::kResp}) {
+    const std::string name(DataFormatName(format));
+    CAPTURE(name);
+    Export(folder / "data", folder / name, format);
+    CHECK(FilesOf(folder / "data") == before);
+    {
+      Writing copy(folder / ("copy-" + name));
+      Problems problems;
+      Importer importer(&copy.target(), {}, &problems);
+      auto reader = OpenInput(folder / name, DataFormat::kUnknown, {});
+      REQUIRE(reader.ok());
+      ProgressBar progress("", 0);
+      const auto done = importer.Run(reader->get(), &progress);
+      INFO((problems.empty() ? "" : problems.first()[0]));
+      REQUIRE(done.ok());
+      REQUIRE(*done);
+      copy.Stop();
+    }
+    CHECK(TryStart(folder / ("copy-" + name)).digest == digest);
+  }
+}
+
+TEST_CASE("directory: a directory in use is refused") {
+  TemporaryFolder folder;
+  Writing db(folder / "data");
+  CHECK(StoredDirectory::Open(folder / "data", StoredDirectory::Locking::kRefuseLocked).status().code() == Code::kLocked);
+  CHECK(OfflineDirectory::Open({folder / "data", 1, 16}).status().code() == Code::kLocked);
+  auto info = StoredDirectory::Open(folder / "data", StoredDirectory::Locking::kTolerate);
+  REQUIRE(info.ok());
+  CHECK((*info)->is_locked());
+  CHECK(StoredDirectory::Open(folder / "none", StoredDirectory::Locking::kRefuseLocked).status().code() == Code::kNotFound);
+}
+
+TEST_CASE("verify: a sound directory is fine, as it is while it is looked at") {
+  TemporaryFolder folder;
+  const uint64_t digest = MakeDirectory(folder / "data", 42);
+  const auto before = FilesOf(folder / "data");
+  const Verdict verdict = Verify(folder / "data");
+  INFO((verdict.problems.empty() ? "" : verdict.problems[0]));
+  CHECK(verdict.problems.empty());
+  CHECK(verdict.notes.empty());
+  CHECK(verdict.counts.snapshots == 1);
+  CHECK(verdict.counts.sections > 4096);
+  CHECK(verdict.counts.generations >= 1);
+  CHECK(verdict.counts.effects > 300);
+  CHECK(FilesOf(folder / "data") == before);
+  const Start start = TryStart(folder / "data");
+  CHECK(start.digest == digest);
+}
+
+// Flips a byte in each of `count` places of the directory's files (of the log, below its end), and holds verify against
+// a start: where a start refuses, verify names the same; where verify finds nothing, a start has the very same data.
+TEST_CASE("verify: agrees with a start about flipped bytes") {
+  TemporaryFolder folder;
+  const uint64_t digest = MakeDirectory(folder / "data", 43);
+  const auto files = FilesOf(folder / "data");
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : files) {
+    if (!bytes.empty() && name != "catalog.mdb" && name != "LOCK") names.push_back(name);
+  }
+  REQUIRE(names.size() >= 5);
+  Random random(44);
+  int refused = 0;
+  int found = 0;
+  for (int round = 0; round < 40; ++round) {
+    const std::string& name = names[static_cast<size_t>(round) % names.size()];
+    const std::string& bytes = files.at(name);
+    // Where there is something: files are filled up with zeros.
+    const size_t used = bytes.find_last_not_of('\0') + 1;
+    if (used == 0) continue;
+    const size_t at = random.Below(used);
+    const std::string copy = folder / "copy";
+    fs::remove_all(copy);
+    fs::copy(folder / "data", copy, fs::copy_options::recursive);
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << random.Below(8)));
+    std::ofstream(copy + "/" + name, std::ios::binary) << damaged;
+    CAPTURE(name, at);
+    const Verdict verdict = Verify(copy);
+    const Start start = TryStart(copy);
+    if (!start.refusal.ok()) {
+      ++refused;
+      INFO(start.refusal.ToString());
+      REQUIRE_FALSE(verdict.problems.empty());
+    } else if (verdict.problems.empty() && verdict.notes.empty()) {
+      REQUIRE(start.digest == digest);
+    }
+    found += verdict.problems.empty() ? 0 : 1;
+  }
+  CHECK(refused > 5);
+  CHECK(found >= refused);
+}
+
+struct LogCut {
+  std::string segment;
+  uint64_t from = 0;  // the last transaction's block
+  uint64_t to = 0;
+};
+
+// The block that holds the last effects.
+LogCut LastTransaction(const std::string& path) {
+  auto directory = StoredDirectory::Open(path, StoredDirectory::Locking::kRefuseLocked);
+  REQUIRE(directory.ok());
+  Problems problems;
+  std::vector<std::string> notes;
+  LogCut cut;
+  REQUIRE(ScanAllRanges(
+              directory->get(),
+              [&](const LogBlockRef& block) {
+                if (!block.header.groups.empty()) {
+                  cut = {SegmentFileName(block.segment), block.offset, block.offset + block.header.block_bytes};
+                }
+                return Status::Ok();
+              },
+              &problems, &notes)
+              .ok());
+  REQUIRE(problems.empty());
+  REQUIRE(cut.from != 0);
+  return cut;
+}
+
+TEST_CASE("verify: a log cut inside its last transaction, at the offset that a start names") {
+  TemporaryFolder folder;
+  {
+    Writing db(folder / "data");
+    db({"SET", "foo", "hello"});
+    db.Stop();
+  }
+  // As a kill leaves it: written, the last block not known durable.
+  const std::string copy = folder / "copy";
+  {
+    Writing db(folder / "data");
+    db({"MULTI"});
+    db({"SET", "bar", "1"});
+    db({"SET", "baz", "2"});
+    db({"EXEC"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    fs::copy(folder / "data", copy, fs::copy_options::recursive);
+  }
+  const LogCut cut = LastTransaction(copy);
+  const std::string segment = copy + "/log/" + cut.segment;
+  const std::string bytes = ReadFileBytes(segment);
+  int torn = 0;
+  for (uint64_t at = cut.from; at <= cut.to; at += at % 16 == 0 ? 5 : 11) {
+    CAPTURE(at);
+    const std::string work = folder / "work";
+    fs::remove_all(work);
+    fs::copy(copy, work, fs::copy_options::recursive);
+    fs::resize_file(work + "/log/" + cut.segment, at);
+    const auto before = FilesOf(work);
+    const Verdict verdict = Verify(work);
+    INFO((verdict.problems.empty() ? "" : verdict.problems[0]));
+    REQUIRE(verdict.problems.empty());
+    CHECK(FilesOf(work) == before);
+    auto stored = StoredDirectory::Open(work, StoredDirectory::Locking::kRefuseLocked);
+    REQUIRE(stored.ok());
+    auto recovery = (*stored)->Inspect();
+    REQUIRE(recovery.ok());
+    const auto& found = (*recovery)->log()->torn;
+    if (found) {
+      ++torn;
+      CHECK(found->offset == cut.from);
+      REQUIRE(verdict.notes.size() == 1);
+      CHECK(verdict.notes[0] == TornText(*found));
+    }
+    // foo stays; bar and baz both or neither.
+    CHECK((verdict.counts.keys == 1 || verdict.counts.keys == 3));
+    CHECK((at < cut.to) == (verdict.counts.keys == 1));
+  }
+  CHECK(torn > 3);
+}
+
+}  // namespace
+}  // namespace hotkv
