@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/glob.h"
 #include "engine/commands/command_context.h"
 #include "engine/tx/engine.h"
 #include "server/commands/command_help.h"
@@ -18,12 +19,20 @@ namespace {
 namespace flag = command_flag;
 namespace acl = acl_category;
 
+// A setting that was asked for by its name, or an older one, is called in the reply as it was in the request.
+std::string_view NameAsked(Args patterns, std::string_view name) {
+  for (const std::string_view pattern : patterns) {
+    if (GlobIsLiteral(pattern) && FindSetting(pattern) == FindSetting(name)) return pattern;
+  }
+  return name;
+}
+
 void Get(CommandContext& ctx) {
   const Args patterns = ctx.args.subspan(2);
   const auto found = ServerOf(ctx).config().Get(patterns);
   ctx.reply.MapHeader(found.size());
   for (const auto& [name, value] : found) {
-    ctx.reply.Bulk(name);
+    ctx.reply.Bulk(NameAsked(patterns, name));
     ctx.reply.Bulk(value);
   }
 }

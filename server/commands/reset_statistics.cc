@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/log.h"
 #include "engine/base/number.h"
 #include "engine/tx/engine.h"
 #include "server/commands/command_recorder.h"
@@ -15,16 +16,28 @@ namespace hotkv {
 
 namespace {
 
-void Apply(const Settings& settings, CommandRecorder& recorder) {
+Result<std::vector<double>> Percentiles(const Settings& settings) {
+  std::vector<double> percentiles;
+  for (const std::string& word : settings.Words(Setting::kLatencyTrackingPercentiles)) {
+    const std::optional<double> value = ParseDouble(word);
+    if (!value) return Status::InvalidArgument("Invalid latency-tracking-info-percentiles parameters");
+    if (*value < 0 || *value > 100) {
+      return Status::InvalidArgument(
+          "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
+    }
+    percentiles.push_back(*value);
+  }
+  return percentiles;
+}
+
+Status Apply(const Settings& settings, CommandRecorder& recorder) {
+  HOTKV_ASSIGN_OR_RETURN(std::vector<double> percentiles, Percentiles(settings));
   recorder.SetSlowerThan(settings.Int(Setting::kSlowlogLogSlowerThan));
   recorder.slowlog().SetCapacity(static_cast<size_t>(settings.Int(Setting::kSlowlogMaxLen)));
   recorder.SetMonitorThreshold(settings.Int(Setting::kLatencyMonitorThreshold));
   recorder.SetTrackLatency(settings.Bool(Setting::kLatencyTracking));
-  std::vector<double> percentiles;
-  for (const std::string& word : settings.Words(Setting::kLatencyTrackingPercentiles)) {
-    if (const std::optional<double> value = ParseDouble(word)) percentiles.push_back(*value);
-  }
   recorder.SetPercentiles(std::move(percentiles));
+  return Status::Ok();
 }
 
 }  // namespace
@@ -41,13 +54,13 @@ void ResetStatistics(Server& server) {
 }
 
 void ConnectRecorder(Config& config, CommandRecorder& recorder) {
-  Apply(*config.Current(), recorder);
+  const Status status = Apply(*config.Current(), recorder);
+  if (!status.ok()) Log(LogLevel::kWarning, status.message());
   config.OnChange({Setting::kSlowlogLogSlowerThan, Setting::kSlowlogMaxLen,
                    Setting::kLatencyMonitorThreshold, Setting::kLatencyTracking,
                    Setting::kLatencyTrackingPercentiles},
                   [&recorder](const Settings&, const Settings& after) {
-                    Apply(after, recorder);
-                    return Status::Ok();
+                    return Apply(after, recorder);
                   });
 }
 

@@ -189,6 +189,15 @@ TEST_CASE("CONFIG: get, set, errors") {
   CHECK(Contains(rig("CONFIG SET slowlog-max-len 8 port x"),
                  "-ERR CONFIG SET failed (possibly related to argument 'port')"));
   CHECK(rig("CONFIG GET slowlog-max-len") == "[$slowlog-max-len $7]");
+  CHECK(rig("CONFIG GET SlowLog-Max-Len") == "[$SlowLog-Max-Len $7]");
+  CHECK(rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 x"}) ==
+        "-ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') - Invalid "
+        "latency-tracking-info-percentiles parameters");
+  CHECK(rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 101"}) ==
+        "-ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') - "
+        "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
+  CHECK(rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 99.5"}) == "+OK");
+  CHECK(Contains(rig.Info("latencystats", "latency_percentiles_usec_config|get"), ",p99.5="));
   CHECK(rig("CONFIG REWRITE") == "-ERR The server is running without a config file");
 }
 
