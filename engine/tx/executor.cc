@@ -12,8 +12,8 @@ namespace hotkv {
 
 namespace {
 
-// A worker's buffer of one epoch, and its count of commits in it, are bounded: past these a write waits for the next.
-constexpr size_t kEpochBufferBytesMax = size_t{64} << 20;
+// A worker's count of commits in one epoch is bounded: past this a write waits for the next. (Its buffer is bounded by
+// EpochClock::NoteAppended, which alone may look at it: it belongs to the writer once the epoch is closed.)
 constexpr uint64_t kEpochCommitsMax = uint64_t{1} << (kLsnCountBits - 1);
 constexpr size_t kUnknownNameMax = 128;
 
@@ -82,9 +82,24 @@ bool Executor::KeysOf(const CommandSpec& spec, Args args, std::vector<uint32_t>*
 
 void Executor::Reject(ClientState& client, const CommandSpec* spec, std::string_view text,
                       ReplyWriter& reply) {
-  if (client.in_multi) client.multi_broken = true;
   if (spec != nullptr) AddRelaxed(worker_->per_command[spec->id].rejected, 1);
+  if (spec != nullptr && spec->name == "exec") {
+    RejectExec(client, text, reply);
+    return;
+  }
+  if (client.in_multi) client.multi_broken = true;
   reply.Error(text);
+}
+
+// A refused EXEC ends its transaction, as in Redis.
+void Executor::RejectExec(ClientState& client, std::string_view text, ReplyWriter& reply) {
+  client.queue.clear();
+  client.queue_bytes = 0;
+  client.in_multi = false;
+  client.multi_broken = false;
+  Txn::Unwatch(*engine_, client);
+  if (text.starts_with("ERR ")) text.remove_prefix(4);
+  reply.Error("EXECABORT Transaction discarded because of: " + std::string(text));
 }
 
 void Executor::RejectUnknown(ClientState& client, Args args, ReplyWriter& reply) {
@@ -101,8 +116,9 @@ void Executor::RejectUnknown(ClientState& client, Args args, ReplyWriter& reply)
   text += "', with args beginning with: ";
   const size_t start = text.size();
   for (size_t i = 1; i < args.size() && text.size() - start < kUnknownNameMax; ++i) {
+    const size_t room = kUnknownNameMax - (text.size() - start);
     text.push_back('\'');
-    text.append(args[i].substr(0, kUnknownNameMax - (text.size() - start)));
+    text.append(args[i].substr(0, std::min(args[i].find('\0'), room)));  // as a C string, like Redis
     text += "' ";
   }
   Reject(client, nullptr, text, reply);
@@ -157,7 +173,6 @@ bool Executor::MustWait(const CommandSpec& spec, const ClientState& client) cons
   EpochClock& epochs = engine_->epochs();
   if (epochs.writes_wait()) return true;
   const uint64_t epoch = epochs.current();
-  if (epochs.Buffer(worker_->id, epoch).size_bytes() > kEpochBufferBytesMax) return true;
   return EpochOf(worker_->last_lsn) == epoch &&
          (worker_->last_lsn & kLsnCountMask) > kEpochCommitsMax;
 }

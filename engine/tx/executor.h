@@ -49,6 +49,7 @@ class Executor {
  private:
   bool Refuse(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
   void Reject(ClientState& client, const CommandSpec* spec, std::string_view text, ReplyWriter& reply);
+  void RejectExec(ClientState& client, std::string_view text, ReplyWriter& reply);
   void RejectUnknown(ClientState& client, Args args, ReplyWriter& reply);
   void Queue(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
   DispatchResult Run(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
