@@ -301,9 +301,7 @@ TEST_CASE("log reader: compressed groups, and damaged ones", "[log]") {
 }
 
 // Format version 1 as it was first written. A segment of this version must be readable for ever.
-std::string GoldenPath() {
-  return std::string(HOTKV_SOURCE_DIR) + "/tests/golden/log-v1/00000001.hkl";
-}
+std::string GoldenPath() { return JoinPath(HOTKV_SOURCE_DIR, "tests/golden/log-v1/00000001.hkl"); }
 
 void WriteGoldenLog(LogRig* rig) {
   rig->options.segment_bytes_min = 8192;
