@@ -1,4 +1,5 @@
-// main() of hotkv-server: reads the settings, puts engine, data directory and server together, and runs them.
+// main() of hotkv-server: reads the settings, puts engine, data directory and server together, and
+// runs them.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,11 +44,13 @@ void ShowHelp() {
       "       hotkv-server -                   read the configuration from standard input\n"
       "       hotkv-server -v | --version\n"
       "       hotkv-server -h | --help\n\n"
-      "Every directive of the configuration file can be given as --name value. Those that HotKV reads:\n\n");
+      "Every directive of the configuration file can be given as --name value. Those that HotKV "
+      "reads:\n\n");
   const auto all = AllSettings();
   for (size_t i = 0; i < static_cast<size_t>(Setting::kCount); ++i) {
     if (all[i].Has(setting_flag::kHidden)) continue;
-    const std::string shown = all[i].default_text.empty() ? "\"\"" : std::string(all[i].default_text);
+    const std::string shown =
+        all[i].default_text.empty() ? "\"\"" : std::string(all[i].default_text);
     std::printf("  --%-36.*s %.*s [%s]\n", static_cast<int>(all[i].name.size()), all[i].name.data(),
                 static_cast<int>(all[i].summary.size()), all[i].summary.data(), shown.c_str());
   }
@@ -59,29 +62,34 @@ unsigned WorkersOf(const Settings& settings) {
   return std::clamp(std::thread::hardware_concurrency(), 1u, kWorkersMax);
 }
 
-// The data directory exists afterwards, and the setting names it absolutely, whatever becomes of the working directory.
+// The data directory exists afterwards, and the setting names it absolutely, whatever becomes of
+// the working directory.
 Status PrepareDirectory(StartOptions* options) {
   const std::string dir = options->settings.Text(Setting::kDir);
   if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
     return Status::FromErrno(errno, "Cannot make the data directory", dir);
   }
   char absolute[PATH_MAX];
-  if (realpath(dir.c_str(), absolute) == nullptr) return Status::FromErrno(errno, "Cannot use the data directory", dir);
+  if (realpath(dir.c_str(), absolute) == nullptr)
+    return Status::FromErrno(errno, "Cannot use the data directory", dir);
   const std::string word = absolute;
   return options->settings.Set(static_cast<size_t>(Setting::kDir), {&word, 1});
 }
 
 CommandTable MakeCommandTable() {
   const std::span<const CommandSpec> families[] = {
-      StringCommands(),  GenericCommands(), TransactionCommands(), VectorCommands(),     ConnectionCommands(), ClientCommands(),
-      CommandCommands(), ServerCommands(),  ConfigCommands(),      PersistenceCommands(), DebugCommands(),
-      MemoryCommands(),  MonitoringCommands()};
+      StringCommands(),     GenericCommands(),     TransactionCommands(), VectorCommands(),
+      ConnectionCommands(), ClientCommands(),      CommandCommands(),     ServerCommands(),
+      ConfigCommands(),     PersistenceCommands(), DebugCommands(),       MemoryCommands(),
+      MonitoringCommands()};
   return CommandTable(families);
 }
 
 void LogStart(const StartOptions& options, unsigned workers) {
-  Log(LogLevel::kNotice, fmt::format("HotKV {} (speaks Redis {}) starting, pid {}, {} workers, data in {}", kHotkvVersion,
-                                     kRedisVersion, getpid(), workers, options.settings.Text(Setting::kDir)));
+  Log(LogLevel::kNotice,
+      fmt::format("HotKV {} (speaks Redis {}) starting, pid {}, {} workers, data in {}",
+                  kHotkvVersion, kRedisVersion, getpid(), workers,
+                  options.settings.Text(Setting::kDir)));
   if (options.accepted.empty()) return;
   std::string list;
   for (const std::string& name : options.accepted) list += (list.empty() ? "" : ", ") + name;
@@ -93,16 +101,19 @@ Status OpenLog(const Settings& settings) {
   return OpenLogFile(settings.Text(Setting::kLogFile));
 }
 
-// Everything that lives as long as the server, in the order in which it must be made (and ended the other way round).
+// Everything that lives as long as the server, in the order in which it must be made (and ended the
+// other way round).
 class Process {
  public:
-  explicit Process(StartOptions options) : workers_(WorkersOf(options.settings)), config_(std::move(options)) {}
+  explicit Process(StartOptions options)
+      : workers_(WorkersOf(options.settings)), config_(std::move(options)) {}
 
   Status Start();
   void Run();
 
  private:
   Status OpenData();
+  void LoadData();
 
   const unsigned workers_;
   const CommandTable commands_ = MakeCommandTable();
@@ -114,10 +125,12 @@ class Process {
   std::unique_ptr<Server> server_;
   // The directory's threads begin before the server is there.
   std::atomic<Server*> running_{nullptr};
+  std::atomic<bool> load_failed_{false};
+  std::thread loader_;
 };
 
-// A server that is ending has closed its sockets already while it still holds the directory: whoever restarts it at that
-// moment waits for it.
+// A server that is ending has closed its sockets already while it still holds the directory:
+// whoever restarts it at that moment waits for it.
 Result<std::unique_ptr<DataDirectory>> OpenDirectory(const DataDirectoryOptions& options) {
   constexpr int64_t kPatienceNs = 5'000'000'000;
   constexpr std::chrono::milliseconds kPause{20};
@@ -149,30 +162,46 @@ Status Process::OpenData() {
   engine_options.first_epoch = parameters.first_epoch;
   engine_options.first_object_id = parameters.first_object_id;
   engine_ = std::make_unique<Engine>(engine_options, &commands_);
-  const int64_t begin_ns = Clock::MonotonicNs();
-  HOTKV_RETURN_IF_ERROR(directory_->Load(engine_.get()));
-  const double seconds = static_cast<double>(Clock::MonotonicNs() - begin_ns) / 1e9;
-  Log(LogLevel::kNotice, fmt::format("DB loaded from disk: {} keys in {:.3f} seconds", directory_->GetStatus().loaded_keys, seconds));
-  return directory_->Start();
+  return Status::Ok();
 }
 
 Status Process::Start() {
   HOTKV_RETURN_IF_ERROR(OpenData());
   durability_ = std::make_unique<DataDurability>(directory_.get());
+  engine_->loading.store(true, std::memory_order_release);
   server_ = std::make_unique<Server>(&config_, engine_.get());
-  server_->SetDurability(durability_.get());
   durability_->Connect(config_);
-  const Status status = server_->Start();
-  if (!status.ok()) {
-    const Status ended = directory_->Stop(false);
-    if (!ended.ok()) Log(LogLevel::kWarning, ended.ToString());
-    return status;
-  }
+  HOTKV_RETURN_IF_ERROR(server_->Start());
   running_.store(server_.get(), std::memory_order_release);
-  server_->WakeWorkers();  // for what the directory asked before
+  loader_ = std::thread([this] { LoadData(); });
+  return Status::Ok();
+}
+
+// While this runs, clients are answered LOADING.
+void Process::LoadData() {
+  const int64_t begin_ns = Clock::MonotonicNs();
+  Status status = directory_->Load(engine_.get());
+  if (status.ok()) {
+    const double seconds = static_cast<double>(Clock::MonotonicNs() - begin_ns) / 1e9;
+    Log(LogLevel::kNotice, fmt::format("DB loaded from disk: {} keys in {:.3f} seconds",
+                                       directory_->GetStatus().loaded_keys, seconds));
+    status = directory_->Start();
+  }
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, status.ToString());
+    load_failed_.store(true, std::memory_order_release);
+    server_->RequestShutdown(ShutdownSave::kNoSave);
+    return;
+  }
+  durability_->SetReady();
+  server_->SetDurability(durability_.get());
   upkeep_ = std::make_unique<Upkeep>(engine_.get());
   upkeep_->Start();
-  return Status::Ok();
+  engine_->loading.store(false, std::memory_order_release);
+  server_->WakeWorkers();  // for what the directory asked before
+  Log(LogLevel::kNotice, fmt::format("Ready to accept connections on {} ({})",
+                                     server_->listening_on(), server_->io_name()));
+  NotifyServiceManager("READY=1\nSTATUS=Ready to accept connections");
 }
 
 void Process::Run() {
@@ -184,10 +213,14 @@ void Process::Run() {
     const Status status = WritePidFile(pid_file);
     if (!status.ok()) Log(LogLevel::kWarning, status.message());
   }
-  Log(LogLevel::kNotice, fmt::format("Ready to accept connections on {} ({})", server_->listening_on(), server_->io_name()));
-  NotifyServiceManager("READY=1\nSTATUS=Ready to accept connections");
   MainLoop(server_.get());
   if (!pid_file.empty()) unlink(pid_file.c_str());
+  if (engine_->loading.load(std::memory_order_acquire)) {
+    // Ended, or failed, before everything was loaded. Nothing has been written: there is nothing to
+    // end cleanly, and the loading threads need not be waited for.
+    fflush(nullptr);
+    _exit(load_failed_.load(std::memory_order_acquire) ? 1 : 0);
+  }
 }
 
 int Run(StartOptions options) {
@@ -219,7 +252,8 @@ int main(int argc, char** argv) {
   if (!options.ok()) return hotkv::Complain(options.status());
   switch (options->action) {
     case hotkv::StartOptions::Action::kShowVersion:
-      std::printf("HotKV server v=%s redis=%s\n", hotkv::kHotkvVersion.data(), hotkv::kRedisVersion.data());
+      std::printf("HotKV server v=%s redis=%s\n", hotkv::kHotkvVersion.data(),
+                  hotkv::kRedisVersion.data());
       return 0;
     case hotkv::StartOptions::Action::kShowHelp:
       hotkv::ShowHelp();

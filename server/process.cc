@@ -40,7 +40,8 @@ sigset_t WaitedSignals() {
 // The words of shutdown-on-sigterm and shutdown-on-sigint.
 ShutdownSave SaveOf(const std::string& words) {
   if (words.find("nosave") != std::string::npos) return ShutdownSave::kNoSave;
-  return words.find("save") != std::string::npos ? ShutdownSave::kSave : ShutdownSave::kAsConfigured;
+  return words.find("save") != std::string::npos ? ShutdownSave::kSave
+                                                 : ShutdownSave::kAsConfigured;
 }
 
 void Reopen() {
@@ -64,11 +65,16 @@ void PutHex(int fd, uintptr_t value) {
 
 const char* SignalName(int signal) {
   switch (signal) {
-    case SIGSEGV: return "SIGSEGV";
-    case SIGBUS: return "SIGBUS (a mapped file could not be read, or memory is misaligned)";
-    case SIGFPE: return "SIGFPE";
-    case SIGILL: return "SIGILL";
-    default: return "SIGABRT";
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGBUS:
+      return "SIGBUS (a mapped file could not be read, or memory is misaligned)";
+    case SIGFPE:
+      return "SIGFPE";
+    case SIGILL:
+      return "SIGILL";
+    default:
+      return "SIGABRT";
   }
 }
 
@@ -82,7 +88,8 @@ void ReportCrash(int signal, siginfo_t* info, void*) {
   PutHex(fd, reinterpret_cast<uintptr_t>(info->si_addr));
   Put(fd, "\n");
   WriteBacktrace(fd);
-  Put(fd, "=== HOTKV BUG REPORT END. Data acknowledged as durable is safe: start the server again.\n");
+  Put(fd,
+      "=== HOTKV BUG REPORT END. Data acknowledged as durable is safe: start the server again.\n");
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -101,9 +108,11 @@ std::string FileSystemDoubt(const std::string& path) {
   struct statfs info {};
   if (statfs(path.c_str(), &info) != 0) return "";
   constexpr std::pair<long, std::string_view> kDoubtful[] = {
-      {0x6969, "NFS"}, {0xff534d42, "CIFS"}, {0x517b, "SMB"}, {0x65735546, "FUSE"}, {0x794c7630, "overlay"}, {0x01021994, "tmpfs"}};
+      {0x6969, "NFS"},      {0xff534d42, "CIFS"},    {0x517b, "SMB"},
+      {0x65735546, "FUSE"}, {0x794c7630, "overlay"}, {0x01021994, "tmpfs"}};
   for (const auto& [magic, name] : kDoubtful) {
-    if (static_cast<unsigned long>(info.f_type) == static_cast<unsigned long>(magic)) return std::string(name);
+    if (static_cast<unsigned long>(info.f_type) == static_cast<unsigned long>(magic))
+      return std::string(name);
   }
   return "";
 }
@@ -119,10 +128,12 @@ int64_t RaiseOpenFiles(int64_t clients_wanted) {
   if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return clients_wanted;
   raised.rlim_cur = raised.rlim_max = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &raised) != 0) raised = limit;
-  const int64_t possible = static_cast<int64_t>(raised.rlim_cur) - static_cast<int64_t>(kReservedFiles);
-  Log(LogLevel::kWarning, "Open files are limited to " + std::to_string(raised.rlim_cur) + ": maxclients is " +
-                              std::to_string(std::max<int64_t>(possible, 1)) + " instead of " +
-                              std::to_string(clients_wanted) + " (raise it with ulimit -n)");
+  const int64_t possible =
+      static_cast<int64_t>(raised.rlim_cur) - static_cast<int64_t>(kReservedFiles);
+  Log(LogLevel::kWarning, "Open files are limited to " + std::to_string(raised.rlim_cur) +
+                              ": maxclients is " + std::to_string(std::max<int64_t>(possible, 1)) +
+                              " instead of " + std::to_string(clients_wanted) +
+                              " (raise it with ulimit -n)");
   return std::max<int64_t>(possible, 1);
 }
 
@@ -150,7 +161,8 @@ void MainLoop(Server* server) {
       }
       Log(LogLevel::kWarning, signal == SIGINT ? "Received SIGINT scheduling shutdown..."
                                                : "Received SIGTERM scheduling shutdown...");
-      const Setting id = signal == SIGINT ? Setting::kShutdownOnSigint : Setting::kShutdownOnSigterm;
+      const Setting id =
+          signal == SIGINT ? Setting::kShutdownOnSigint : Setting::kShutdownOnSigterm;
       server->RequestShutdown(SaveOf(server->config().Current()->Text(id)));
     }
     if (!server->shutting_down()) continue;
@@ -166,7 +178,8 @@ void InstallCrashReport() {
   action.sa_sigaction = ReportCrash;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER | SA_RESETHAND);
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    sigaction(signal, &action, nullptr);
 }
 
 Status Daemonize() {
@@ -185,7 +198,8 @@ Status WritePidFile(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (file == nullptr) return Status::FromErrno(errno, "Failed to write PID file", path);
   std::fprintf(file, "%d\n", static_cast<int>(getpid()));
-  return std::fclose(file) == 0 ? Status::Ok() : Status::FromErrno(errno, "Failed to write PID file", path);
+  return std::fclose(file) == 0 ? Status::Ok()
+                                : Status::FromErrno(errno, "Failed to write PID file", path);
 }
 
 void NotifyServiceManager(std::string_view state) {
@@ -200,25 +214,29 @@ void NotifyServiceManager(std::string_view state) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
-  sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
+  sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+         size);
   close(fd);
 }
 
 int64_t CheckMachine(const Settings& settings, std::string_view io_name) {
   const int64_t clients = RaiseOpenFiles(settings.Int(Setting::kMaxClients));
   if (FirstWord("/proc/sys/vm/overcommit_memory") == "2") {
-    Log(LogLevel::kWarning, "vm.overcommit_memory is 2: large mappings may be refused although memory is free");
+    Log(LogLevel::kWarning,
+        "vm.overcommit_memory is 2: large mappings may be refused although memory is free");
   }
   rlimit locked{};
-  if (io_name == "epoll" && settings.Text(Setting::kIo) != "epoll" && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
-      locked.rlim_cur < kRingLockedBytes) {
+  if (io_name == "epoll" && settings.Text(Setting::kIo) != "epoll" &&
+      getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur < kRingLockedBytes) {
     Log(LogLevel::kWarning, "Locked memory is limited to " + std::to_string(locked.rlim_cur) +
-                                " bytes, too little for io_uring on older kernels: epoll is used (raise it with ulimit -l)");
+                                " bytes, too little for io_uring on older kernels: epoll is used "
+                                "(raise it with ulimit -l)");
   }
   const std::string doubt = FileSystemDoubt(settings.Text(Setting::kDir));
   if (!doubt.empty()) {
-    Log(LogLevel::kWarning, "The data directory " + settings.Text(Setting::kDir) + " lies on " + doubt +
-                                ": what is made durable there may not survive a crash of the machine");
+    Log(LogLevel::kWarning,
+        "The data directory " + settings.Text(Setting::kDir) + " lies on " + doubt +
+            ": what is made durable there may not survive a crash of the machine");
   }
   return clients;
 }

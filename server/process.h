@@ -1,4 +1,5 @@
-// What makes the server a good process: signals, service manager, pid file, daemon, crash report, checks at start.
+// What makes the server a good process: signals, service manager, pid file, daemon, crash report,
+// checks at start.
 //
 // Thread rules: the main thread, before others are started, except where said.
 #pragma once
@@ -13,24 +14,28 @@ namespace hotkv {
 
 class Server;
 
-// Blocks the signals that MainLoop waits for, in this thread and those started after. SIGPIPE is ignored.
+// Blocks the signals that MainLoop waits for, in this thread and those started after. SIGPIPE is
+// ignored.
 void BlockSignals();
-// Waits for SIGTERM, SIGINT, SIGHUP and the server's own wish to stop; returns when the server has stopped.
+// Waits for SIGTERM, SIGINT, SIGHUP and the server's own wish to stop; returns when the server has
+// stopped.
 void MainLoop(Server* server);
 
-// On SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT: a report with a backtrace into the log, then death by that signal.
+// On SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT: a report with a backtrace into the log, then
+// death by that signal.
 void InstallCrashReport();
 
 // Detaches from the terminal; the caller's process goes on as the child.
 Status Daemonize();
 Status WritePidFile(const std::string& path);
 
-// READY=1 and the like, to systemd's socket; nothing where there is none. `state` may have several lines.
+// READY=1 and the like, to systemd's socket; nothing where there is none. `state` may have several
+// lines.
 void NotifyServiceManager(std::string_view state);
 
-// Raises the limit of open files for maxclients as far as allowed, and logs one line for each thing of the machine that
-// stands in the way: open files, locked memory for the rings, overcommit, the kind of file system below `dir`. Returns
-// how many clients can be served.
+// Raises the limit of open files for maxclients as far as allowed, and logs one line for each thing
+// of the machine that stands in the way: open files, locked memory for the rings, overcommit, the
+// kind of file system below `dir`. Returns how many clients can be served.
 int64_t CheckMachine(const Settings& settings, std::string_view io_name);
 
 }  // namespace hotkv

@@ -27,9 +27,12 @@ constexpr int64_t kForeverMs = INT64_MAX;
 
 constexpr std::string_view kTooManyClients = "-ERR max number of clients reached\r\n";
 constexpr std::string_view kProtected =
-    "-DENIED HotKV is running in protected mode: no password is set for the default user, so only clients on the same "
-    "machine are let in. To connect from elsewhere, set a password (requirepass in the configuration, or CONFIG SET "
-    "requirepass from this machine), or switch the protection off with protected-mode no if the network is trusted.\r\n";
+    "-DENIED HotKV is running in protected mode: no password is set for the default user, so only "
+    "clients on the same "
+    "machine are let in. To connect from elsewhere, set a password (requirepass in the "
+    "configuration, or CONFIG SET "
+    "requirepass from this machine), or switch the protection off with protected-mode no if the "
+    "network is trusted.\r\n";
 
 std::string NewRunId() {
   unsigned char bytes[kRunIdBytes];
@@ -60,7 +63,8 @@ IoBackend BackendOf(const Settings& settings) {
 }
 
 void Refuse(int fd, std::string_view text) {
-  [[maybe_unused]] const ssize_t sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  [[maybe_unused]] const ssize_t sent =
+      send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   close(fd);
 }
 
@@ -85,20 +89,23 @@ Server::~Server() {
 void Server::ApplySettings(const Settings& settings) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   auth_required_.store(!settings.Text(Setting::kRequirePass).empty(), kRelaxed);
-  engine_->string_bytes_max.store(static_cast<uint64_t>(settings.Int(Setting::kProtoMaxBulkLen)), kRelaxed);
+  engine_->string_bytes_max.store(static_cast<uint64_t>(settings.Int(Setting::kProtoMaxBulkLen)),
+                                  kRelaxed);
   const std::string& policy = settings.Text(Setting::kMaxMemoryPolicy);
   engine_->lfu_policy.store(policy.ends_with("-lfu"), kRelaxed);
   SetLogLevel(static_cast<LogLevel>(settings.Choice(Setting::kLogLevel)));
 }
 
 void Server::ListenForChanges() {
-  config_->OnChange({Setting::kRequirePass, Setting::kProtoMaxBulkLen, Setting::kMaxMemoryPolicy, Setting::kLogLevel},
+  config_->OnChange({Setting::kRequirePass, Setting::kProtoMaxBulkLen, Setting::kMaxMemoryPolicy,
+                     Setting::kLogLevel},
                     [this](const Settings&, const Settings& after) {
                       ApplySettings(after);
                       return Status::Ok();
                     });
-  config_->OnChange({Setting::kBind, Setting::kPort},
-                    [this](const Settings& before, const Settings& after) { return Rebind(before, after); });
+  config_->OnChange(
+      {Setting::kBind, Setting::kPort},
+      [this](const Settings& before, const Settings& after) { return Rebind(before, after); });
 }
 
 Status Server::Start() {
@@ -119,14 +126,18 @@ Status Server::StartOn(std::vector<ListenSocket> sockets) {
       return status;
     }
   }
-  acceptor_ = std::make_unique<Acceptor>(std::move(sockets), [this](Accepted accepted) { OnAccepted(std::move(accepted)); });
+  acceptor_ = std::make_unique<Acceptor>(
+      std::move(sockets), [this](Accepted accepted) { OnAccepted(std::move(accepted)); });
   return acceptor_->Start();
 }
 
-std::string Server::io_name() const { return workers_.empty() ? "" : std::string(workers_[0]->io_name()); }
+std::string Server::io_name() const {
+  return workers_.empty() ? "" : std::string(workers_[0]->io_name());
+}
 
 int64_t Server::MaxClients() const {
-  return std::min(config_->Current()->Int(Setting::kMaxClients), clients_possible_.load(std::memory_order_relaxed));
+  return std::min(config_->Current()->Int(Setting::kMaxClients),
+                  clients_possible_.load(std::memory_order_relaxed));
 }
 
 std::string Server::listening_on() const {
@@ -142,7 +153,8 @@ Status Server::Rebind(const Settings& before, const Settings& after) {
   Result<std::vector<ListenSocket>> sockets = BindSockets(after);
   Status status;
   if (!sockets.ok()) {
-    status = Status::InvalidArgument("Unable to listen on this port: " + sockets.status().message());
+    status =
+        Status::InvalidArgument("Unable to listen on this port: " + sockets.status().message());
     sockets = BindSockets(before);
     if (!sockets.ok()) return status;
   }
@@ -192,11 +204,13 @@ bool Server::KillClient(uint64_t id) {
 
 bool Server::UnblockClient(uint64_t id, bool with_error) {
   bool waits = false;
-  clients_.With(id, [&](Client& client) { waits = client.shared.parked.load(std::memory_order_relaxed); });
+  clients_.With(
+      id, [&](Client& client) { waits = client.shared.parked.load(std::memory_order_relaxed); });
   if (!waits) return false;
   RunOnClient(id, [with_error](Client& client) {
     if (client.park_kind != Client::ParkKind::kBlocking) return;
-    client.worker().EndWait(client, with_error ? "UNBLOCKED client unblocked via CLIENT UNBLOCK" : "");
+    client.worker().EndWait(client,
+                            with_error ? "UNBLOCKED client unblocked via CLIENT UNBLOCK" : "");
   });
   return true;
 }
@@ -222,9 +236,9 @@ void Server::WakeWorkers() {
 }
 
 void Server::Tick(int64_t now_ms) {
-  if (durability_ != nullptr) {
-    durability_->Tick(now_ms);
-  } else {
+  if (DurabilityControl* durability = durability_or_null()) {
+    durability->Tick(now_ms);
+  } else if (!engine_->loading.load(std::memory_order_acquire)) {
     // Nobody writes the epochs: they end here, since a worker's count of commits in one is bounded.
     EpochClock& epochs = engine_->epochs();
     const uint64_t closed = epochs.Close();
@@ -259,14 +273,16 @@ void Server::RequestShutdown(ShutdownSave save) {
 
 bool Server::TakeLastSnapshot() {
   const ShutdownSave save = shutdown_save_.load(std::memory_order_relaxed);
-  if (durability_ == nullptr || save == ShutdownSave::kNoSave) return true;
+  DurabilityControl* durability = durability_or_null();
+  if (durability == nullptr || save == ShutdownSave::kNoSave) return true;
   const bool due = save == ShutdownSave::kSave ||
-                   (!durability_->GetStatus().log_on && !config_->Current()->SavePoints().empty());
+                   (!durability->GetStatus().log_on && !config_->Current()->SavePoints().empty());
   if (!due) return true;
-  const Result<uint64_t> snapshot = durability_->BeginSnapshot(SnapshotReason::kSave);
+  const Result<uint64_t> snapshot = durability->BeginSnapshot(SnapshotReason::kSave);
   if (!snapshot.ok()) return false;
   SnapshotState state = SnapshotState::kRunning;
-  while ((state = durability_->StateOf(*snapshot)) == SnapshotState::kRunning) usleep(kSnapshotPollUs);
+  while ((state = durability->StateOf(*snapshot)) == SnapshotState::kRunning)
+    usleep(kSnapshotPollUs);
   return state == SnapshotState::kDone;
 }
 
@@ -288,8 +304,8 @@ bool Server::Stop() {
   acceptor_.reset();
   for (const auto& worker : workers_) worker->RequestStop();
   for (const auto& worker : workers_) worker->Join();
-  if (durability_ != nullptr) {
-    const Status status = durability_->Shutdown(false);
+  if (DurabilityControl* durability = durability_or_null()) {
+    const Status status = durability->Shutdown(false);
     if (!status.ok()) Log(LogLevel::kWarning, "While ending the log: " + status.ToString());
   }
   Log(LogLevel::kNotice, "HotKV is now ready to exit, bye bye...");

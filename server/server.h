@@ -1,5 +1,5 @@
-// Server: everything of a running process in one place - settings, engine, workers, clients, statistics. Handlers of the
-// server's own commands reach it through Client::server().
+// Server: everything of a running process in one place - settings, engine, workers, clients,
+// statistics. Handlers of the server's own commands reach it through Client::server().
 //
 // Thread rules: members are constant after Start or say how they are guarded.
 #pragma once
@@ -47,8 +47,13 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  void SetDurability(DurabilityControl* durability) { durability_ = durability; }
-  DurabilityControl* durability_or_null() const { return durability_; }
+  // Null while the data is being loaded, and in servers that keep nothing on disk.
+  void SetDurability(DurabilityControl* durability) {
+    durability_.store(durability, std::memory_order_release);
+  }
+  DurabilityControl* durability_or_null() const {
+    return durability_.load(std::memory_order_acquire);
+  }
 
   // Binds the sockets and starts workers and acceptor.
   Status Start();
@@ -58,8 +63,8 @@ class Server {
   void RequestShutdown(ShutdownSave save);
   bool shutting_down() const { return shutting_down_.load(std::memory_order_acquire); }
   int shutdown_fd() const { return shutdown_fd_; }
-  // Takes a last snapshot where one is due, lets replies go out, ends workers and log. False when the snapshot failed
-  // and the server goes on (the next request is obeyed whatever happens).
+  // Takes a last snapshot where one is due, lets replies go out, ends workers and log. False when
+  // the snapshot failed and the server goes on (the next request is obeyed whatever happens).
   bool Stop();
 
   Config& config() { return *config_; }
@@ -74,11 +79,15 @@ class Server {
   int64_t started_ms() const { return started_ms_; }
   unsigned worker_count() const { return static_cast<unsigned>(workers_.size()); }
   Worker& worker(unsigned i) { return *workers_[i]; }
-  uint16_t tcp_port() const { return tcp_port_; }  // the one really bound, where port 0 was asked for in a test
-  std::string io_name() const;                     // "io_uring" or "epoll"
+  uint16_t tcp_port() const {
+    return tcp_port_;
+  }                             // the one really bound, where port 0 was asked for in a test
+  std::string io_name() const;  // "io_uring" or "epoll"
   std::string listening_on() const;
   // As maxclients, but never more than the machine's limits allow.
-  void SetMaxClients(int64_t possible) { clients_possible_.store(possible, std::memory_order_relaxed); }
+  void SetMaxClients(int64_t possible) {
+    clients_possible_.store(possible, std::memory_order_relaxed);
+  }
   int64_t MaxClients() const;
 
   // A password is needed before other commands (requirepass, or a default user with one).
@@ -88,8 +97,8 @@ class Server {
 
   // Closes a client wherever it lives; takes effect a moment later. False when there is none.
   bool KillClient(uint64_t id);
-  // CLIENT UNBLOCK: ends the wait of a parked client, by its deadline's answer or by an error. False when there is no
-  // such client or it does not wait in a blocking command.
+  // CLIENT UNBLOCK: ends the wait of a parked client, by its deadline's answer or by an error.
+  // False when there is no such client or it does not wait in a blocking command.
   bool UnblockClient(uint64_t id, bool with_error);
   // Runs on the worker that owns the client, if it still lives then. Any thread.
   void RunOnClient(uint64_t id, std::function<void(Client&)> call);
@@ -112,7 +121,7 @@ class Server {
 
   Config* const config_;
   Engine* const engine_;
-  DurabilityControl* durability_ = nullptr;  // null: nothing is kept on disk (tests in memory)
+  std::atomic<DurabilityControl*> durability_{nullptr};
   ClientRegistry clients_;
   ServerStats stats_;
   CommandRecorder recorder_{*engine_};

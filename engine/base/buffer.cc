@@ -108,8 +108,8 @@ void OutputChain::Rewind(const Mark& mark) {
   if (overflowed_) return;
   const size_t index = mark.piece_number - pieces_popped_ + head_;
   HOTKV_CHECK(mark.piece_number >= pieces_popped_ && index <= pieces_.size());
-  // Blocks begun after the mark go back; the one of the mark itself, if it was sealed since, stays a sealed piece cut
-  // down to nothing, for its earlier pieces still lie in it.
+  // Blocks begun after the mark go back; the one of the mark itself, if it was sealed since, stays
+  // a sealed piece cut down to nothing, for its earlier pieces still lie in it.
   bool own_block_sealed = false;
   for (size_t i = index; i < pieces_.size(); ++i) {
     Piece& piece = pieces_[i];
@@ -153,7 +153,8 @@ size_t OutputChain::Gather(std::span<iovec> out, size_t bytes_max) const {
     bytes_max -= size;
     out[used++] = {data, size};
   };
-  for (size_t i = head_; i < pieces_.size() && used < out.size(); ++i) add(pieces_[i].data, pieces_[i].size);
+  for (size_t i = head_; i < pieces_.size() && used < out.size(); ++i)
+    add(pieces_[i].data, pieces_[i].size);
   if (used < out.size()) add(open_begin_, static_cast<size_t>(position_ - open_begin_));
   return used;
 }
@@ -168,7 +169,8 @@ void OutputChain::Consume(size_t bytes) {
       sealed_bytes_ -= bytes;
       return;
     }
-    if (bytes == 0 && piece.size == 0 && piece.owner == nullptr) return;  // may be a gap that is still open
+    if (bytes == 0 && piece.size == 0 && piece.owner == nullptr)
+      return;  // may be a gap that is still open
     bytes -= piece.size;
     sealed_bytes_ -= piece.size;
     Release(piece);

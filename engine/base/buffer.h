@@ -1,12 +1,15 @@
-// Buffers of a connection: OutputChain (replies on their way out) and InputBuffer (an incomplete request).
+// Buffers of a connection: OutputChain (replies on their way out) and InputBuffer (an incomplete
+// request).
 //
-// An OutputChain is a sequence of pieces: stretches of fixed blocks that small replies are copied into, and
-// references to shared bytes for large values, which are not copied. Pieces leave at the front, in order, as the
-// socket takes them. Invariant: a block belongs to the last piece cut from it and goes back to its pool with that
-// piece; an empty chain holds no block, so an idle connection costs no buffer.
+// An OutputChain is a sequence of pieces: stretches of fixed blocks that small replies are copied
+// into, and references to shared bytes for large values, which are not copied. Pieces leave at the
+// front, in order, as the socket takes them. Invariant: a block belongs to the last piece cut from
+// it and goes back to its pool with that piece; an empty chain holds no block, so an idle
+// connection costs no buffer.
 //
-// Thread rules: a chain, an input buffer and a pool belong to one thread at a time. SharedBlock is immutable once
-// shared, and its count is atomic, so the last reference may be dropped by any thread.
+// Thread rules: a chain, an input buffer and a pool belong to one thread at a time. SharedBlock is
+// immutable once shared, and its count is atomic, so the last reference may be dropped by any
+// thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,7 +28,8 @@
 
 namespace hotkv {
 
-// Blocks of one size for output chains, kept for reuse; the newest first, since it is still in the cache.
+// Blocks of one size for output chains, kept for reuse; the newest first, since it is still in the
+// cache.
 class BlockPool {
  public:
   static constexpr size_t kBlockBytes = size_t{16} << 10;
@@ -57,10 +61,12 @@ class OutputChain {
   OutputChain& operator=(const OutputChain&) = delete;
   ~OutputChain() { Clear(); }
 
-  // Room for `size` bytes in one piece (at most kReserveMax); the caller fills it and says with Commit how far.
+  // Room for `size` bytes in one piece (at most kReserveMax); the caller fills it and says with
+  // Commit how far.
   static constexpr size_t kReserveMax = 4096;
   char* Reserve(size_t size) {
-    if (static_cast<size_t>(limit_ - position_) < size) [[unlikely]] NewBlock();
+    if (static_cast<size_t>(limit_ - position_) < size) [[unlikely]]
+      NewBlock();
     return position_;
   }
   void Commit(char* end) { position_ = end; }
@@ -76,8 +82,8 @@ class OutputChain {
   // The bytes stay where they are until they are sent; then release(owner) is called.
   void AppendReference(std::string_view bytes, void* owner, void (*release)(void*));
 
-  // A gap for a header that is not known yet (an array whose length shows at its end). FillGap must be called before
-  // the chain is sent; it returns the piece's number.
+  // A gap for a header that is not known yet (an array whose length shows at its end). FillGap must
+  // be called before the chain is sent; it returns the piece's number.
   static constexpr size_t kGapBytes = 24;
   size_t OpenGap();
   void FillGap(size_t piece_number, std::string_view bytes);
@@ -88,18 +94,21 @@ class OutputChain {
 
   size_t bytes() const { return sealed_bytes_ + static_cast<size_t>(position_ - open_begin_); }
   bool empty() const { return bytes() == 0; }
-  // Bytes ever appended: a position in the stream of replies that does not move when the front is consumed.
+  // Bytes ever appended: a position in the stream of replies that does not move when the front is
+  // consumed.
   uint64_t bytes_appended() const { return bytes_consumed_ + bytes(); }
   uint64_t bytes_consumed() const { return bytes_consumed_; }
 
   // Forgets the bytes from a position in the stream (bytes_appended) on; those before it stay.
   void DropFrom(uint64_t position);
 
-  // Beyond this many bytes everything is dropped, what is there and what comes: the connection is to be closed.
+  // Beyond this many bytes everything is dropped, what is there and what comes: the connection is
+  // to be closed.
   void SetBytesMax(size_t bytes) { bytes_max_ = bytes; }
   bool overflowed() const { return overflowed_; }
 
-  // Describes bytes from the front, at most `bytes_max`; returns how many entries of `out` were used.
+  // Describes bytes from the front, at most `bytes_max`; returns how many entries of `out` were
+  // used.
   size_t Gather(std::span<iovec> out, size_t bytes_max = SIZE_MAX) const;
   void Consume(size_t bytes);
   void Clear();
@@ -135,8 +144,8 @@ class OutputChain {
   bool overflowed_ = false;
 };
 
-// The bytes of a request that is not complete yet. Grows by doubling with what was received, never with what a
-// header announces, and gives large memory back when it is empty.
+// The bytes of a request that is not complete yet. Grows by doubling with what was received, never
+// with what a header announces, and gives large memory back when it is empty.
 class InputBuffer {
  public:
   InputBuffer() = default;
@@ -157,7 +166,8 @@ class InputBuffer {
   void Free();
 
  private:
-  static constexpr size_t kKeptBytesMax = size_t{64} << 10;  // an empty buffer above this is given back
+  static constexpr size_t kKeptBytesMax = size_t{64}
+                                          << 10;  // an empty buffer above this is given back
   void Grow(size_t needed);
 
   char* data_ = nullptr;

@@ -1,8 +1,9 @@
-// Mailbox: messages from any thread to one worker, in the order in which each sender sent them. Lock-free: a push is one
-// compare-and-swap on the head of a list; the owner takes the whole list at once and turns it round.
+// Mailbox: messages from any thread to one worker, in the order in which each sender sent them.
+// Lock-free: a push is one compare-and-swap on the head of a list; the owner takes the whole list
+// at once and turns it round.
 //
-// Thread rules: Push from any thread; TakeAll by the owner only. Push returns true when the box was empty: then, and
-// only then, the sender wakes the owner.
+// Thread rules: Push from any thread; TakeAll by the owner only. Push returns true when the box was
+// empty: then, and only then, the sender wakes the owner.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,8 @@ class Mailbox {
   bool Push(Message message) {
     Node* node = new Node{std::move(message), head_.load(std::memory_order_relaxed)};
     // release: the owner's acquire in TakeAll sees the message.
-    while (!head_.compare_exchange_weak(node->next, node, std::memory_order_release, std::memory_order_relaxed)) {
+    while (!head_.compare_exchange_weak(node->next, node, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
     }
     return node->next == nullptr;
   }

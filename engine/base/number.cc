@@ -160,7 +160,8 @@ struct ShortestDigits {
 
 ShortestDigits ToShortestDigits(double magnitude) {
   char text[40];
-  const auto end = std::to_chars(text, text + sizeof(text), magnitude, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(text, text + sizeof(text), magnitude, std::chars_format::scientific).ptr;
   ShortestDigits result;
   const char* p = text;
   for (; p < end && *p != 'e'; ++p) {
@@ -194,7 +195,8 @@ char* WriteScientific(char* out, const ShortestDigits& d, int leading_exponent) 
   return WriteUint64(out, static_cast<uint64_t>(std::abs(leading_exponent)));
 }
 
-// Where plain notation ends and the exponent begins follows Redis, whose clients compare these texts.
+// Where plain notation ends and the exponent begins follows Redis, whose clients compare these
+// texts.
 char* WriteFraction(char* out, double magnitude) {
   const ShortestDigits d = ToShortestDigits(magnitude);
   const int leading_exponent = d.exponent + d.count - 1;
@@ -229,7 +231,8 @@ std::optional<int64_t> ParseInt64(std::string_view text) {
     if (magnitude > uint64_t{1} << 63) return std::nullopt;
     return static_cast<int64_t>(~magnitude + 1);
   }
-  if (!ParseDigits(text, &magnitude) || magnitude > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  if (!ParseDigits(text, &magnitude) || magnitude > static_cast<uint64_t>(INT64_MAX))
+    return std::nullopt;
   return static_cast<int64_t>(magnitude);
 }
 
@@ -314,7 +317,8 @@ FloatSum AddFloatTexts(std::string_view value, std::string_view increment) {
   const std::optional<Decimal> a = ParseDecimal(value);
   const std::optional<Decimal> b = ParseDecimal(increment);
   if (a && b) {
-    // The sum of a sum stays in range only if it would be read back as a decimal; else binary takes over.
+    // The sum of a sum stays in range only if it would be read back as a decimal; else binary takes
+    // over.
     return {FloatSumError::kNone, DecimalToText(*a + *b)};
   }
   const std::optional<long double> x = ParseLongDouble(value);

@@ -14,7 +14,8 @@ constexpr Headers MakeHeaders(char kind) {
   for (size_t n = 0; n < kReadyHeaders; ++n) {
     char digits[4] = {};
     size_t count = 0;
-    for (size_t rest = n; rest != 0 || count == 0; rest /= 10) digits[count++] = static_cast<char>('0' + rest % 10);
+    for (size_t rest = n; rest != 0 || count == 0; rest /= 10)
+      digits[count++] = static_cast<char>('0' + rest % 10);
     Header& header = headers[n];
     header.text[header.size++] = kind;
     while (count > 0) header.text[header.size++] = digits[--count];
@@ -85,7 +86,8 @@ void ReplyWriter::BulkReference(std::string_view bytes, void* owner, void (*rele
 
 void ReplyWriter::BulkShared(SharedBlock* block) {
   block->Ref();
-  BulkReference(block->view(), block, [](void* owner) { static_cast<SharedBlock*>(owner)->Unref(); });
+  BulkReference(block->view(), block,
+                [](void* owner) { static_cast<SharedBlock*>(owner)->Unref(); });
 }
 
 void ReplyWriter::Header(char kind, size_t count) {

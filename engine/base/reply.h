@@ -1,8 +1,10 @@
-// ReplyWriter encodes RESP2 or RESP3 replies straight into a connection's output chain. Command handlers see only
-// this class: they say what they answer (a map, a null, a double), and it comes out in the client's protocol.
+// ReplyWriter encodes RESP2 or RESP3 replies straight into a connection's output chain. Command
+// handlers see only this class: they say what they answer (a map, a null, a double), and it comes
+// out in the client's protocol.
 //
-// Invariant: a handler writes exactly one reply, aggregates with as many elements as their header says. Errors are
-// given with their prefix ("ERR syntax error"); line breaks in errors and simple strings become blanks.
+// Invariant: a handler writes exactly one reply, aggregates with as many elements as their header
+// says. Errors are given with their prefix ("ERR syntax error"); line breaks in errors and simple
+// strings become blanks.
 //
 // Thread rules: as the chain it writes to: one thread at a time.
 #pragma once
@@ -63,8 +65,9 @@ class ReplyWriter {
     LongBulk(bytes);
   }
   void BulkInt(int64_t value);
-  // A bulk whose bytes are not copied: release(owner) is called once they are sent (or dropped). The caller has taken
-  // the reference that is given up then. Small ones are copied and released at once.
+  // A bulk whose bytes are not copied: release(owner) is called once they are sent (or dropped).
+  // The caller has taken the reference that is given up then. Small ones are copied and released at
+  // once.
   void BulkReference(std::string_view bytes, void* owner, void (*release)(void*));
   // Takes a reference of its own.
   void BulkShared(SharedBlock* block);
@@ -81,7 +84,8 @@ class ReplyWriter {
   void MapHeader(size_t pairs) { resp3() ? Header('%', pairs) : ArrayHeader(pairs * 2); }
   void SetHeader(size_t count) { resp3() ? Header('~', count) : ArrayHeader(count); }
   void PushHeader(size_t count) { resp3() ? Header('>', count) : ArrayHeader(count); }
-  // RESP3 only: attributes precede a reply; nothing in RESP2 (the caller then leaves the pairs out).
+  // RESP3 only: attributes precede a reply; nothing in RESP2 (the caller then leaves the pairs
+  // out).
   void AttributeHeader(size_t pairs) { Header('|', pairs); }
   // RESP2: a bulk.
   void Double(double value);
@@ -94,7 +98,8 @@ class ReplyWriter {
   // A reply that is RESP already.
   void Raw(std::string_view resp) { out_->Append(resp); }
 
-  // Aggregates whose length is known only at their end. Close every one that was opened; they may be nested.
+  // Aggregates whose length is known only at their end. Close every one that was opened; they may
+  // be nested.
   struct Deferred {
     size_t gap;
     char kind;  // '*', '%', '~' or '>'
@@ -109,9 +114,12 @@ class ReplyWriter {
   // The reply has grown over the client's limit and is lost: a handler with a long one may stop.
   bool overflowed() const { return out_->overflowed(); }
 
-  // Errors written so far, and the prefix of the last one ("WRONGTYPE"): what statistics need after a command.
+  // Errors written so far, and the prefix of the last one ("WRONGTYPE"): what statistics need after
+  // a command.
   uint64_t errors() const { return errors_; }
-  std::string_view last_error_prefix() const { return {last_error_prefix_, last_error_prefix_size_}; }
+  std::string_view last_error_prefix() const {
+    return {last_error_prefix_, last_error_prefix_size_};
+  }
 
  private:
   static char* LineEnd(char* p) {
@@ -126,7 +134,8 @@ class ReplyWriter {
   }
   void Header(char kind, size_t count);
   void Header(char kind, size_t count, const reply_internal::Headers& ready) {
-    if (count >= reply_internal::kReadyHeaders) [[unlikely]] return Header(kind, count);
+    if (count >= reply_internal::kReadyHeaders) [[unlikely]]
+      return Header(kind, count);
     char* p = out_->Reserve(8);
     std::memcpy(p, &ready[count], 8);
     out_->Commit(p + ready[count].size);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kWholeArgsMax = 1024;  // requests with more arguments take the general path
 
-// A length in its plain form: one to nine digits, no leading zero, then "\r\n". Returns -1 for everything else, complete
-// or not, and leaves the position alone: the general path then decides.
+// A length in its plain form: one to nine digits, no leading zero, then "\r\n". Returns -1 for
+// everything else, complete or not, and leaves the position alone: the general path then decides.
 inline int64_t PlainLength(const char** position, const char* end) {
   const char* p = *position;
   if (p == end) return -1;
@@ -42,8 +42,8 @@ int HexValue(char c) {
   return -1;
 }
 
-// Splits an inline request into words, by the rules of redis-cli's prompt. A word without quotes is a view of the line;
-// others are decoded into `decoded`.
+// Splits an inline request into words, by the rules of redis-cli's prompt. A word without quotes is
+// a view of the line; others are decoded into `decoded`.
 class LineSplitter {
  public:
   LineSplitter(std::string_view line, std::deque<std::string>* decoded)
@@ -58,7 +58,9 @@ class LineSplitter {
     if (AtWordEnd()) return std::string_view(word, static_cast<size_t>(p_ - word));
     std::string& out = decoded_->emplace_back(word, p_);
     while (!AtWordEnd()) {
-      const bool fine = *p_ == '"' ? DoubleQuoted(&out) : *p_ == '\'' ? SingleQuoted(&out) : Plain(&out);
+      const bool fine = *p_ == '"'    ? DoubleQuoted(&out)
+                        : *p_ == '\'' ? SingleQuoted(&out)
+                                      : Plain(&out);
       if (!fine) {
         failed_ = true;
         return std::nullopt;
@@ -102,12 +104,23 @@ class LineSplitter {
     }
     char c = p_[1];
     switch (c) {
-      case 'n': c = '\n'; break;
-      case 'r': c = '\r'; break;
-      case 't': c = '\t'; break;
-      case 'b': c = '\b'; break;
-      case 'a': c = '\a'; break;
-      default: break;
+      case 'n':
+        c = '\n';
+        break;
+      case 'r':
+        c = '\r';
+        break;
+      case 't':
+        c = '\t';
+        break;
+      case 'b':
+        c = '\b';
+        break;
+      case 'a':
+        c = '\a';
+        break;
+      default:
+        break;
     }
     out->push_back(c);
     p_ += 2;
@@ -144,8 +157,8 @@ void RequestBatch::Clear() {
   }
 }
 
-// The usual case: a request that lies in the buffer as a whole and in plain form. Returns where it ends, or 0 if it is
-// anything else.
+// The usual case: a request that lies in the buffer as a whole and in plain form. Returns where it
+// ends, or 0 if it is anything else.
 size_t RequestParser::ParseWhole(std::string_view data, size_t at, const ParseLimits& limits,
                                  RequestBatch* batch) {
   const char* p = data.data() + at + 1;
@@ -222,11 +235,13 @@ RequestParser::Step RequestParser::ParseCount(std::string_view data, const Parse
   return *count > 0 ? Step::kDone : Step::kSkipped;
 }
 
-RequestParser::Step RequestParser::ParseBulkLength(std::string_view data, const ParseLimits& limits) {
+RequestParser::Step RequestParser::ParseBulkLength(std::string_view data,
+                                                   const ParseLimits& limits) {
   const char* const begin = data.data() + scanned_;
   const size_t size = data.size() - scanned_;
   const auto* cr = size == 0 ? nullptr : static_cast<const char*>(std::memchr(begin, '\r', size));
-  if (cr == nullptr) return size > kLineBytesMax ? Fail("too big bulk count string") : Step::kNeedMore;
+  if (cr == nullptr)
+    return size > kLineBytesMax ? Fail("too big bulk count string") : Step::kNeedMore;
   const auto line = static_cast<size_t>(cr - begin);
   if (size - line < 2) return Step::kNeedMore;
   if (*begin != '$') return Fail(std::string("expected '$', got '") + *begin + "'");
@@ -242,7 +257,8 @@ RequestParser::Step RequestParser::ParseBulkLength(std::string_view data, const 
 
 // The general path: goes as far as the bytes reach and goes on from there at the next call.
 RequestParser::Request RequestParser::ParseMultibulk(std::string_view data, size_t at,
-                                                     const ParseLimits& limits, RequestBatch* batch) {
+                                                     const ParseLimits& limits,
+                                                     RequestBatch* batch) {
   const std::string_view rest = data.substr(at);
   if (scanned_ == 0) {
     const Step step = ParseCount(rest, limits);

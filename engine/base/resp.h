@@ -1,13 +1,15 @@
-// RequestParser reads client requests, multibulk and inline, out of a contiguous buffer: a whole pipeline at once and
-// without copying. The result is the same however the bytes are cut into reads; errors and limits are Redis's.
+// RequestParser reads client requests, multibulk and inline, out of a contiguous buffer: a whole
+// pipeline at once and without copying. The result is the same however the bytes are cut into
+// reads; errors and limits are Redis's.
 //
-// Contract: Parse is given the bytes from the first one not consumed yet. What it consumed may be dropped once the
-// batch has been executed (its arguments point into those bytes); the rest is kept and given again with more behind it.
-// An incomplete request is not scanned twice: the parser remembers how far it came. Memory grows with what was
-// received, never with what a header announces. Only quoted words of inline requests are copied, into the batch.
+// Contract: Parse is given the bytes from the first one not consumed yet. What it consumed may be
+// dropped once the batch has been executed (its arguments point into those bytes); the rest is kept
+// and given again with more behind it. An incomplete request is not scanned twice: the parser
+// remembers how far it came. Memory grows with what was received, never with what a header
+// announces. Only quoted words of inline requests are copied, into the batch.
 //
-// Thread rules: a parser belongs to its connection's thread. Errors: kError with error(), after which the connection is
-// to be closed; requests before the faulty one are in the batch.
+// Thread rules: a parser belongs to its connection's thread. Errors: kError with error(), after
+// which the connection is to be closed; requests before the faulty one are in the batch.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,8 @@
 
 namespace hotkv {
 
-// Arguments of several requests, one after the other. Kept and reused, so that parsing does not allocate.
+// Arguments of several requests, one after the other. Kept and reused, so that parsing does not
+// allocate.
 class RequestBatch {
  public:
   size_t size() const { return requests_.size(); }
@@ -28,7 +31,8 @@ class RequestBatch {
   std::span<const std::string_view> operator[](size_t i) const {
     return {args_.data() + requests_[i].first, requests_[i].count};
   }
-  // Where the request ended in the bytes given to Parse: what can be dropped when it is the last one that was executed.
+  // Where the request ended in the bytes given to Parse: what can be dropped when it is the last
+  // one that was executed.
   size_t EndOffset(size_t i) const { return requests_[i].end_offset; }
   void Clear();
 
@@ -43,7 +47,8 @@ class RequestBatch {
 
   // Room for `count` more arguments behind the used ones.
   std::string_view* Room(size_t count) {
-    if (args_.size() - used_ < count) [[unlikely]] args_.resize(used_ * 2 + count);
+    if (args_.size() - used_ < count) [[unlikely]]
+      args_.resize(used_ * 2 + count);
     return args_.data() + used_;
   }
   void Add(size_t count, size_t end_offset) {
@@ -54,7 +59,8 @@ class RequestBatch {
   std::vector<std::string_view> args_;  // [0, used_) are in use
   size_t used_ = 0;
   std::vector<Request> requests_;
-  std::deque<std::string> decoded_;  // quoted words of inline requests; a deque, since views point into them
+  std::deque<std::string>
+      decoded_;  // quoted words of inline requests; a deque, since views point into them
 };
 
 struct ParseLimits {
@@ -84,7 +90,8 @@ class RequestParser {
   const std::string& error() const { return error_; }
   // True in the midst of a request.
   bool partial() const { return scanned_ > 0; }
-  // How many more bytes the argument being received needs at least: a hint for the size of the next read.
+  // How many more bytes the argument being received needs at least: a hint for the size of the next
+  // read.
   size_t missing_bytes() const { return missing_bytes_; }
 
   static constexpr size_t kLineBytesMax = size_t{64} << 10;
@@ -104,8 +111,10 @@ class RequestParser {
     size_t end_offset;
   };
 
-  static size_t ParseWhole(std::string_view data, size_t at, const ParseLimits& limits, RequestBatch* batch);
-  Request ParseMultibulk(std::string_view data, size_t at, const ParseLimits& limits, RequestBatch* batch);
+  static size_t ParseWhole(std::string_view data, size_t at, const ParseLimits& limits,
+                           RequestBatch* batch);
+  Request ParseMultibulk(std::string_view data, size_t at, const ParseLimits& limits,
+                         RequestBatch* batch);
   Step ParseCount(std::string_view rest, const ParseLimits& limits);
   Step ParseBulkLength(std::string_view rest, const ParseLimits& limits);
   Request ParseInline(std::string_view data, size_t at, RequestBatch* batch);

@@ -34,7 +34,8 @@ int HexValue(char c) {
 
 std::string Quoted(const std::vector<std::string>& words) {
   std::string text;
-  for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : " \"") + words[i] + (i == 0 ? "" : "\"");
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : " \"") + words[i] + (i == 0 ? "" : "\"");
   return text;
 }
 
@@ -45,8 +46,9 @@ std::string Lower(std::string_view text) {
 }
 
 Status Fatal(const std::string& where, const std::string& line, const std::string& why) {
-  return Status::InvalidArgument("\n*** FATAL CONFIG FILE ERROR (HotKV " + std::string(kHotkvVersion) + ") ***\n" +
-                                 where + "\n>>> '" + line + "'\n" + why);
+  return Status::InvalidArgument("\n*** FATAL CONFIG FILE ERROR (HotKV " +
+                                 std::string(kHotkvVersion) + ") ***\n" + where + "\n>>> '" + line +
+                                 "'\n" + why);
 }
 
 class Loader {
@@ -55,10 +57,12 @@ class Loader {
 
   Status LoadFile(const std::string& path, int depth);
   Status LoadText(const std::string& text, const std::string& name, int depth);
-  Status Apply(const std::vector<std::string>& words, const std::string& where, const std::string& line);
+  Status Apply(const std::vector<std::string>& words, const std::string& where,
+               const std::string& line);
 
  private:
-  Status Include(const std::string& pattern, const std::string& where, const std::string& line, int depth);
+  Status Include(const std::string& pattern, const std::string& where, const std::string& line,
+                 int depth);
   Status ApplySave(size_t index, std::vector<std::string> words);
 
   StartOptions* const options_;
@@ -74,7 +78,8 @@ Result<std::string> ReadText(const std::string& path) {
   }
   std::string text;
   char buffer[4096];
-  for (size_t got = 0; (got = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) text.append(buffer, got);
+  for (size_t got = 0; (got = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
+    text.append(buffer, got);
   const bool failed = std::ferror(file) != 0;
   if (!standard_input) std::fclose(file);
   if (failed) return Status::FromErrno(EIO, "Fatal error, can't read config file", path);
@@ -93,11 +98,13 @@ Status Loader::LoadText(const std::string& text, const std::string& name, int de
     std::string line = text.substr(at, end - at);
     at = end + 1;
     ++number;
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
+      line.pop_back();
     line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
     if (line.empty() || line[0] == '#') continue;
-    const std::string where = "Reading the configuration file " + (name == "-" ? "from stdin" : "'" + name + "'") +
-                              ", at line " + std::to_string(number);
+    const std::string where = "Reading the configuration file " +
+                              (name == "-" ? "from stdin" : "'" + name + "'") + ", at line " +
+                              std::to_string(number);
     const auto words = SplitConfigLine(line);
     if (!words) return Fatal(where, line, "Unbalanced quotes in configuration line");
     if (words->empty()) continue;
@@ -110,7 +117,8 @@ Status Loader::LoadText(const std::string& text, const std::string& name, int de
   return Status::Ok();
 }
 
-Status Loader::Include(const std::string& pattern, const std::string& where, const std::string& line, int depth) {
+Status Loader::Include(const std::string& pattern, const std::string& where,
+                       const std::string& line, int depth) {
   if (depth > kIncludeDepthMax) return Fatal(where, line, "Too many nested includes");
   if (pattern.find_first_of("*?[") == std::string::npos) {
     const Status status = LoadFile(pattern, depth);
@@ -120,7 +128,8 @@ Status Loader::Include(const std::string& pattern, const std::string& where, con
   glob_t found{};
   Status status;
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc && status.ok(); ++i) status = LoadFile(found.gl_pathv[i], depth);
+    for (size_t i = 0; i < found.gl_pathc && status.ok(); ++i)
+      status = LoadFile(found.gl_pathv[i], depth);
   }
   globfree(&found);
   return status;
@@ -137,7 +146,8 @@ Status Loader::ApplySave(size_t index, std::vector<std::string> words) {
   return options_->settings.Set(index, words);
 }
 
-Status Loader::Apply(const std::vector<std::string>& words, const std::string& where, const std::string& line) {
+Status Loader::Apply(const std::vector<std::string>& words, const std::string& where,
+                     const std::string& line) {
   const std::string name = Lower(words[0]);
   for (const std::string_view refused : kRefused) {
     if (name == refused) return Fatal(where, line, "HotKV does not offer this directive");
@@ -208,7 +218,9 @@ bool IsOneOf(const std::string& text, std::initializer_list<std::string_view> op
 std::optional<std::vector<std::string>> SplitConfigLine(std::string_view line) {
   std::vector<std::string> words;
   size_t i = 0;
-  const auto blank = [&](size_t at) { return std::isspace(static_cast<unsigned char>(line[at])) != 0; };
+  const auto blank = [&](size_t at) {
+    return std::isspace(static_cast<unsigned char>(line[at])) != 0;
+  };
   for (;;) {
     while (i < line.size() && blank(i)) ++i;
     if (i == line.size()) return words;
@@ -226,7 +238,8 @@ std::optional<std::vector<std::string>> SplitConfigLine(std::string_view line) {
           word += line[i];
         } else if (quote == '\'') {
           word += line[i + 1] == '\'' ? line[++i] : '\\';
-        } else if (line[i + 1] == 'x' && i + 3 < line.size() && IsHex(line[i + 2]) && IsHex(line[i + 3])) {
+        } else if (line[i + 1] == 'x' && i + 3 < line.size() && IsHex(line[i + 2]) &&
+                   IsHex(line[i + 3])) {
           word += static_cast<char>(HexValue(line[i + 2]) * 16 + HexValue(line[i + 3]));
           i += 3;
         } else {
@@ -265,10 +278,12 @@ Result<StartOptions> ParseCommandLine(std::span<const std::string> args) {
     HOTKV_RETURN_IF_ERROR(loader.LoadFile("-", 0));
   }
   if (!rest.empty() && !rest[0].starts_with("--")) {
-    return Status::InvalidArgument("hotkv-server: unexpected argument '" + rest[0] + "'; see hotkv-server --help");
+    return Status::InvalidArgument("hotkv-server: unexpected argument '" + rest[0] +
+                                   "'; see hotkv-server --help");
   }
   for (const Flag& flag : GroupFlags(rest)) {
-    HOTKV_RETURN_IF_ERROR(loader.Apply(flag.words, "Reading the command line", "--" + Quoted(flag.words)));
+    HOTKV_RETURN_IF_ERROR(
+        loader.Apply(flag.words, "Reading the command line", "--" + Quoted(flag.words)));
   }
   HOTKV_RETURN_IF_ERROR(Validate(options.settings));
   return options;

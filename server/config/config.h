@@ -1,10 +1,13 @@
-// Config: the present settings, how they came to be (file, command line, CONFIG SET), and how they change.
+// Config: the present settings, how they came to be (file, command line, CONFIG SET), and how they
+// change.
 //
-// CONFIG SET of several settings is atomic: all are checked, then those who asked with OnChange are told one after the
-// other; if one refuses, the earlier ones are told the old values again and nothing has changed.
+// CONFIG SET of several settings is atomic: all are checked, then those who asked with OnChange are
+// told one after the other; if one refuses, the earlier ones are told the old values again and
+// nothing has changed.
 //
-// Thread rules: Current and version from any thread. Set and Rewrite take a lock; callbacks run under it on the calling
-// thread, so they must not call Set. OnChange only before the workers start.
+// Thread rules: Current and version from any thread. Set and Rewrite take a lock; callbacks run
+// under it on the calling thread, so they must not call Set. OnChange only before the workers
+// start.
 #pragma once
 
 #include <atomic>
@@ -33,7 +36,8 @@ struct StartOptions {
   std::vector<std::string> accepted;  // directives given that have no effect here
 };
 
-// Reads [file] [--name value ...] [-]. A failure's message is complete, as it goes to standard error.
+// Reads [file] [--name value ...] [-]. A failure's message is complete, as it goes to standard
+// error.
 Result<StartOptions> ParseCommandLine(std::span<const std::string> args);
 
 // Splits a line by redis.conf's rules (quotes, escapes); empty when quotes are unbalanced.
@@ -51,12 +55,15 @@ class Config {
   // Called when one of the settings changes by CONFIG SET, before the change is published.
   void OnChange(std::vector<Setting> ids, Change change);
 
-  // CONFIG SET. `connection_is_local`: for protected settings. The message is the whole error reply.
+  // CONFIG SET. `connection_is_local`: for protected settings. The message is the whole error
+  // reply.
   Status Set(std::span<const std::pair<std::string_view, std::string_view>> pairs,
              bool connection_is_local);
   // CONFIG GET: names and values that match any of the patterns.
-  std::vector<std::pair<std::string, std::string>> Get(std::span<const std::string_view> patterns) const;
-  // CONFIG REWRITE: changes the file's lines in place, keeps comments and unknown order, appends what is new.
+  std::vector<std::pair<std::string, std::string>> Get(
+      std::span<const std::string_view> patterns) const;
+  // CONFIG REWRITE: changes the file's lines in place, keeps comments and unknown order, appends
+  // what is new.
   Status Rewrite();
   const std::string& file() const { return file_; }
 

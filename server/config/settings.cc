@@ -11,9 +11,11 @@ namespace {
 
 constexpr std::string_view kEventLetters = "KEg$lshzxetmdnoc";
 // Bit of each letter, in the same order. 'A' stands for g$lshzxetd.
-constexpr int64_t kEventBits[] = {1 << 0, 1 << 1, 1 << 2, 1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
-                                  1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 13, 1 << 14, 1 << 15, 1 << 16};
-constexpr int64_t kAllEvents = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
+constexpr int64_t kEventBits[] = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
+                                  1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
+                                  1 << 13, 1 << 14, 1 << 15, 1 << 16};
+constexpr int64_t kAllEvents =
+    1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
 
 Status Refuse(std::string text) { return Status::InvalidArgument(std::move(text)); }
 
@@ -40,7 +42,8 @@ std::string JoinBlanks(const std::vector<std::string>& words) {
 }
 
 bool TakesSeveralWords(SettingType type) {
-  return type == SettingType::kWords || type == SettingType::kSave || type == SettingType::kOutputLimits;
+  return type == SettingType::kWords || type == SettingType::kSave ||
+         type == SettingType::kOutputLimits;
 }
 
 std::vector<std::string_view> Choices(std::string_view choices) {
@@ -56,7 +59,9 @@ std::vector<std::string_view> Choices(std::string_view choices) {
 bool SameText(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i]))) return false;
+    if (std::tolower(static_cast<unsigned char>(a[i])) !=
+        std::tolower(static_cast<unsigned char>(b[i])))
+      return false;
   }
   return true;
 }
@@ -73,13 +78,15 @@ int64_t ParseOctal(std::string_view text) {
 
 std::string OctalText(int64_t value) {
   std::string text;
-  for (int64_t rest = value; rest != 0 || text.empty(); rest /= 8) text.insert(text.begin(), static_cast<char>('0' + rest % 8));
+  for (int64_t rest = value; rest != 0 || text.empty(); rest /= 8)
+    text.insert(text.begin(), static_cast<char>('0' + rest % 8));
   return text;
 }
 
 Status CheckRange(const SettingSpec& spec, int64_t value) {
   if (value >= spec.min && value <= spec.max) return Status::Ok();
-  return Refuse("argument must be between " + Int64ToText(spec.min) + " and " + Int64ToText(spec.max) + " inclusive");
+  return Refuse("argument must be between " + Int64ToText(spec.min) + " and " +
+                Int64ToText(spec.max) + " inclusive");
 }
 
 Result<std::string> CanonicalSave(std::vector<std::string> words) {
@@ -88,7 +95,8 @@ Result<std::string> CanonicalSave(std::vector<std::string> words) {
   for (size_t i = 0; i < words.size(); i += 2) {
     const auto seconds = ParseInt64(words[i]);
     const auto changes = ParseInt64(words[i + 1]);
-    if (!seconds || *seconds < 1 || !changes || *changes < 0) return Refuse("Invalid save parameters");
+    if (!seconds || *seconds < 1 || !changes || *changes < 0)
+      return Refuse("Invalid save parameters");
   }
   return JoinBlanks(words);
 }
@@ -104,14 +112,16 @@ int ClassOf(std::string_view name) {
 }
 
 // Changes the classes that are named and keeps the others.
-Result<std::string> CanonicalOutputLimits(const std::vector<std::string>& words, std::string_view present) {
+Result<std::string> CanonicalOutputLimits(const std::vector<std::string>& words,
+                                          std::string_view present) {
   if (words.empty() || words.size() % 4 != 0) {
     return Refuse("Wrong number of arguments in buffer limit configuration.");
   }
   std::vector<std::string> all = SplitBlanks(present);
   for (size_t i = 0; i < words.size(); i += 4) {
     const int client_class = ClassOf(words[i]);
-    if (client_class < 0) return Refuse("Invalid client class specified in buffer limit configuration.");
+    if (client_class < 0)
+      return Refuse("Invalid client class specified in buffer limit configuration.");
     const int64_t hard = ParseMemory(words[i + 1]);
     const int64_t soft = ParseMemory(words[i + 2]);
     const auto seconds = ParseInt64(words[i + 3]);
@@ -217,7 +227,8 @@ Result<Settings::Value> Settings::ParseOne(const SettingSpec& spec, const std::s
   Value value{word, 0};
   switch (spec.type) {
     case SettingType::kBool:
-      if (!SameText(word, "yes") && !SameText(word, "no")) return Refuse("argument must be 'yes' or 'no'");
+      if (!SameText(word, "yes") && !SameText(word, "no"))
+        return Refuse("argument must be 'yes' or 'no'");
       value.number = SameText(word, "yes") ? 1 : 0;
       value.text = value.number != 0 ? "yes" : "no";
       break;
@@ -253,7 +264,8 @@ Result<Settings::Value> Settings::ParseOne(const SettingSpec& spec, const std::s
     }
     case SettingType::kEvents:
       value.number = ParseEventFlags(word);
-      if (value.number < 0) return Refuse("Invalid event class character. Use 'Ag$lszhxeKEtmdnoc'.");
+      if (value.number < 0)
+        return Refuse("Invalid event class character. Use 'Ag$lszhxeKEtmdnoc'.");
       value.text = EventFlagsToText(value.number);
       break;
     case SettingType::kText:
@@ -276,7 +288,8 @@ OutputLimit Settings::OutputLimitOf(ClientClass client_class) const {
 std::vector<SaveSetting> Settings::SavePoints() const {
   std::vector<SaveSetting> points;
   const std::vector<std::string> words = Words(Setting::kSave);
-  for (size_t i = 0; i + 1 < words.size(); i += 2) points.push_back({*ParseInt64(words[i]), *ParseInt64(words[i + 1])});
+  for (size_t i = 0; i + 1 < words.size(); i += 2)
+    points.push_back({*ParseInt64(words[i]), *ParseInt64(words[i + 1])});
   return points;
 }
 

@@ -1,10 +1,13 @@
-// Settings: the values of all configuration directives at one moment, and the one table that describes them: name,
-// type, default, bounds, whether CONFIG SET may change it, and its text for --help and the docs page.
+// Settings: the values of all configuration directives at one moment, and the one table that
+// describes them: name, type, default, bounds, whether CONFIG SET may change it, and its text for
+// --help and the docs page.
 //
-// Directives of redis.conf that have no meaning here are in the table too (kAccepted): they are read, shown by CONFIG
-// GET and kept by CONFIG REWRITE, so that an existing file works; the log lists those that a file sets.
+// Directives of redis.conf that have no meaning here are in the table too (kAccepted): they are
+// read, shown by CONFIG GET and kept by CONFIG REWRITE, so that an existing file works; the log
+// lists those that a file sets.
 //
-// Thread rules: a Settings object is immutable once published; Config (config.h) hands out the present one.
+// Thread rules: a Settings object is immutable once published; Config (config.h) hands out the
+// present one.
 #pragma once
 
 #include <cstdint>
@@ -96,16 +99,16 @@ enum class Setting : uint16_t {
 };
 
 enum class SettingType : uint8_t {
-  kBool,           // yes | no
+  kBool,  // yes | no
   kInt,
-  kMemory,         // bytes, with units: 1k = 1000, 1kb = 1024, ...
-  kOctal,          // file permissions
+  kMemory,  // bytes, with units: 1k = 1000, 1kb = 1024, ...
+  kOctal,   // file permissions
   kText,
-  kChoice,         // one of `choices`
-  kWords,          // any number of words
-  kSave,           // "seconds changes" pairs
-  kOutputLimits,   // class hard soft seconds, four words each
-  kEvents,         // notify-keyspace-events letters
+  kChoice,        // one of `choices`
+  kWords,         // any number of words
+  kSave,          // "seconds changes" pairs
+  kOutputLimits,  // class hard soft seconds, four words each
+  kEvents,        // notify-keyspace-events letters
 };
 
 namespace setting_flag {
@@ -162,8 +165,8 @@ class Settings {
   OutputLimit OutputLimitOf(ClientClass client_class) const;
   std::vector<SaveSetting> SavePoints() const;
 
-  // Sets one by its words, as they stand in a file or in CONFIG SET (one word there, which is split where the type takes
-  // several). The message of a failure is Redis's.
+  // Sets one by its words, as they stand in a file or in CONFIG SET (one word there, which is split
+  // where the type takes several). The message of a failure is Redis's.
   Status Set(size_t index, std::span<const std::string> words);
   const std::string& TextAt(size_t index) const { return values_[index].text; }
   bool IsDefault(size_t index) const;

@@ -1,5 +1,5 @@
-// The event loop over epoll, level-triggered: for machines and containers where io_uring is not permitted, and for
-// ThreadSanitizer, which cannot see the kernel's side of a ring.
+// The event loop over epoll, level-triggered: for machines and containers where io_uring is not
+// permitted, and for ThreadSanitizer, which cannot see the kernel's side of a ring.
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -51,7 +51,8 @@ Status RunRoundTrip(EventLoop* loop, RoundTrip* events, int near_fd, int far_fd)
   loop->Wait(0);
   loop->Deliver();
   if (back.size() == 2 * kProbe.size()) return Status::Ok();
-  if (events->broken != 0) return Status::FromErrno(events->broken, "round trip through the ring", "");
+  if (events->broken != 0)
+    return Status::FromErrno(events->broken, "round trip through the ring", "");
   return Status::Unsupported("a round trip through the ring did not come back");
 }
 

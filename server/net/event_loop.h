@@ -1,9 +1,10 @@
-// EventLoop: sockets of one worker. Two implementations with the same behaviour: io_uring (one system call a turn) and
-// epoll where io_uring is not permitted.
+// EventLoop: sockets of one worker. Two implementations with the same behaviour: io_uring (one
+// system call a turn) and epoll where io_uring is not permitted.
 //
-// A turn: Wait sends what was queued, sleeps until something happens or the deadline comes, and collects events;
-// Deliver hands them to the LoopEvents. Sends are queued with QueueSend and go out together in the next Wait, one
-// gathered send a connection. What a full socket does not take is sent later, without being asked again.
+// A turn: Wait sends what was queued, sleeps until something happens or the deadline comes, and
+// collects events; Deliver hands them to the LoopEvents. Sends are queued with QueueSend and go out
+// together in the next Wait, one gathered send a connection. What a full socket does not take is
+// sent later, without being asked again.
 //
 // Thread rules: the worker's thread, from making to destruction; Wake from any thread.
 #pragma once
@@ -33,7 +34,8 @@ enum class IoBackend : uint8_t { kAuto, kUring, kEpoll };
 
 class EventLoop {
  public:
-  // kAuto: io_uring if all that it needs works on this machine, else epoll. kUring: an error where it does not.
+  // kAuto: io_uring if all that it needs works on this machine, else epoll. kUring: an error where
+  // it does not.
   static Result<std::unique_ptr<EventLoop>> Make(IoBackend backend, LoopEvents* events);
   virtual ~EventLoop() = default;
 
@@ -41,7 +43,8 @@ class EventLoop {
   virtual Status Add(Connection& connection) = 0;
   // Closes the socket; events that are already collected for it are dropped. Unsent bytes are lost.
   virtual void Remove(Connection& connection) = 0;
-  // While paused no data is delivered, and the peer's closing its side shows only once it is resumed.
+  // While paused no data is delivered, and the peer's closing its side shows only once it is
+  // resumed.
   virtual void Pause(Connection& connection) = 0;
   virtual void Resume(Connection& connection) = 0;
   // Sends connection.out up to its limit in the next Wait.

@@ -61,7 +61,8 @@ Result<ListenSocket> BindTcp(const std::string& host, uint16_t port, int backlog
   hints.ai_flags = AI_PASSIVE;
   const bool any = host == "*" || host == "::*";
   addrinfo* found = nullptr;
-  const int lookup = getaddrinfo(any ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  const int lookup =
+      getaddrinfo(any ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (lookup != 0) return Status::InvalidArgument(name + ": " + gai_strerror(lookup));
   Status failure = Status::InvalidArgument(name + ": no address");
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
@@ -87,12 +88,15 @@ Result<ListenSocket> BindTcp(const std::string& host, uint16_t port, int backlog
 Result<ListenSocket> BindUnix(const std::string& path, mode_t mode, int backlog) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return Status::InvalidArgument(path + ": path too long");
+  if (path.size() >= sizeof(address.sun_path))
+    return Status::InvalidArgument(path + ": path too long");
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return Status::FromErrno(errno, "socket", path);
-  unlink(path.c_str());  // left behind by a crash; two servers on one directory are kept apart by its lock
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 || listen(fd, backlog) != 0) {
+  unlink(path.c_str());  // left behind by a crash; two servers on one directory are kept apart by
+                         // its lock
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(fd, backlog) != 0) {
     const int error = errno;
     close(fd);
     return Status::FromErrno(error, "Could not create server Unix socket", path);
@@ -156,7 +160,8 @@ uint16_t PortOf(const ListenSocket& socket) {
   socklen_t size = sizeof(address);
   if (getsockname(socket.fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
   return 0;
 }
 
@@ -238,8 +243,10 @@ void Acceptor::AcceptAll(const ListenSocket& socket) {
     if (fd < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        Log(LogLevel::kWarning, std::string("Error accepting a client connection: ") + std::strerror(errno));
-        poll(nullptr, 0, kExhaustedPauseMs);  // the connection stays in the queue: do not spin on it
+        Log(LogLevel::kWarning,
+            std::string("Error accepting a client connection: ") + std::strerror(errno));
+        poll(nullptr, 0,
+             kExhaustedPauseMs);  // the connection stays in the queue: do not spin on it
       }
       return;
     }

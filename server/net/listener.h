@@ -1,10 +1,10 @@
 // Listening sockets, and the thread that accepts connections from them.
 //
-// Accepting is a thread's work of its own, not a worker's: it sleeps nearly always, and a worker that is kept busy (by an
-// endless script) never keeps a new client waiting.
+// Accepting is a thread's work of its own, not a worker's: it sleeps nearly always, and a worker
+// that is kept busy (by an endless script) never keeps a new client waiting.
 //
-// Thread rules: Bind functions are free of state. An Acceptor is made, changed and destroyed by one thread at a time;
-// its callback runs on the acceptor's thread.
+// Thread rules: Bind functions are free of state. An Acceptor is made, changed and destroyed by one
+// thread at a time; its callback runs on the acceptor's thread.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ struct Accepted {
   std::string local;
 };
 
-// By bind, port, unixsocket, unixsocketperm and tcp-backlog. An address marked optional ("-::1") may fail to bind.
-// Port 0: no TCP. An empty result means that nothing is listened on.
+// By bind, port, unixsocket, unixsocketperm and tcp-backlog. An address marked optional ("-::1")
+// may fail to bind. Port 0: no TCP. An empty result means that nothing is listened on.
 Result<std::vector<ListenSocket>> BindSockets(const Settings& settings);
 // A TCP socket on a free port of the loopback interface; for tests.
 Result<ListenSocket> BindLoopback();
@@ -67,7 +67,8 @@ class Acceptor {
   std::thread thread_;
 };
 
-// Socket options of an accepted TCP connection: no delay, keepalive after `keepalive_s` seconds (0: none).
+// Socket options of an accepted TCP connection: no delay, keepalive after `keepalive_s` seconds (0:
+// none).
 void PrepareTcpSocket(int fd, int64_t keepalive_s);
 
 }  // namespace hotkv

@@ -1,12 +1,14 @@
 // The event loop over io_uring: one system call a turn.
 //
-// Receives are multishot into a ring of provided buffers, which go back as soon as their bytes have been delivered.
-// Sends are queued as "all or what fits, no completion when all went out" and submitted together with the wait: a send
-// without a completion is done when the submit has returned, one with a completion goes on when the socket is writable.
-// The ring belongs to one thread (SINGLE_ISSUER, DEFER_TASKRUN), where the kernel has these.
+// Receives are multishot into a ring of provided buffers, which go back as soon as their bytes have
+// been delivered. Sends are queued as "all or what fits, no completion when all went out" and
+// submitted together with the wait: a send without a completion is done when the submit has
+// returned, one with a completion goes on when the socket is writable. The ring belongs to one
+// thread (SINGLE_ISSUER, DEFER_TASKRUN), where the kernel has these.
 //
-// Completions name a slot and its generation, never a pointer: one that arrives after its connection has gone is
-// dropped. A descriptor is closed only after the next submit, since queued entries may still name it.
+// Completions name a slot and its generation, never a pointer: one that arrives after its
+// connection has gone is dropped. A descriptor is closed only after the next submit, since queued
+// entries may still name it.
 
 #include <liburing.h>
 #include <poll.h>
@@ -38,7 +40,8 @@ constexpr int kBufferGroup = 0;
 enum class Op : uint8_t { kNone, kReceive, kSend, kWritable, kWake, kTimer };
 
 uint64_t Tag(Op op, uint32_t generation, uint32_t slot) {
-  return static_cast<uint64_t>(op) << 56 | static_cast<uint64_t>(generation & 0xffffff) << 32 | slot;
+  return static_cast<uint64_t>(op) << 56 | static_cast<uint64_t>(generation & 0xffffff) << 32 |
+         slot;
 }
 
 class UringLoop final : public EventLoop {
@@ -127,7 +130,8 @@ Status UringLoop::Init() {
 Status UringLoop::InitRing() {
   constexpr unsigned kBase = IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
   constexpr std::array<unsigned, 2> kFlags = {
-      kBase | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, kBase | IORING_SETUP_COOP_TASKRUN};
+      kBase | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+      kBase | IORING_SETUP_COOP_TASKRUN};
   int result = -EINVAL;
   for (unsigned flags : kFlags) {
     io_uring_params params{};
@@ -139,7 +143,8 @@ Status UringLoop::InitRing() {
   if (result != 0) return Status::FromErrno(-result, "io_uring_setup", "");
   ring_made_ = true;
   if ((ring_.features & IORING_FEAT_CQE_SKIP) == 0 || (ring_.features & IORING_FEAT_NODROP) == 0) {
-    return Status::Unsupported("io_uring of this kernel lacks completions that are skipped on success");
+    return Status::Unsupported(
+        "io_uring of this kernel lacks completions that are skipped on success");
   }
   io_uring_register_ring_fd(&ring_);  // saves a descriptor look-up a call; works without as well
   return Status::Ok();
@@ -148,7 +153,8 @@ Status UringLoop::InitRing() {
 Status UringLoop::InitBuffers() {
   // liburing 2.3 has no helper for this: page-aligned memory, registered by hand.
   constexpr int kMapFlags = MAP_PRIVATE | MAP_ANONYMOUS;
-  void* ring = mmap(nullptr, kBuffers * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, kMapFlags, -1, 0);
+  void* ring =
+      mmap(nullptr, kBuffers * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, kMapFlags, -1, 0);
   if (ring == MAP_FAILED) return Status::FromErrno(errno, "mmap", "buffer ring");
   buffer_ring_ = static_cast<io_uring_buf_ring*>(ring);
   void* memory = mmap(nullptr, kBuffers * kBufferBytes, PROT_READ | PROT_WRITE, kMapFlags, -1, 0);
@@ -235,7 +241,8 @@ void UringLoop::ArmWake() {
   entry->user_data = Tag(Op::kWake, 0, 0);
 }
 
-// A timer stays armed over many turns: a time limit on each wait would arm and cancel one in every turn.
+// A timer stays armed over many turns: a time limit on each wait would arm and cancel one in every
+// turn.
 void UringLoop::ArmTimer(int64_t timeout_us) {
   const int64_t deadline_ns = Clock::MonotonicNs() + timeout_us * 1000;
   if (timer_deadline_ns_ <= deadline_ns) return;
@@ -383,7 +390,8 @@ void UringLoop::Deliver() {
       ArmWritable(*connection);
     } else if (error != 0) {
       events_->OnDisconnect(*connection, error);
-    } else if (connection->out.bytes_consumed() < connection->send_limit && !connection->out.empty()) {
+    } else if (connection->out.bytes_consumed() < connection->send_limit &&
+               !connection->out.empty()) {
       QueueSend(*connection);  // more pieces than one send takes
     } else {
       events_->OnSent(*connection);

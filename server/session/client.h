@@ -1,7 +1,9 @@
-// Client: a connection with its session - protocol version, user, names, reply mode, transactions (ClientState).
+// Client: a connection with its session - protocol version, user, names, reply mode, transactions
+// (ClientState).
 //
-// Thread rules: owned by its worker's thread. Others may look at `shared` (atomics) and, under its mutex, at the texts
-// in it, while they hold the ClientRegistry's lock: that is what CLIENT LIST and CLIENT KILL use.
+// Thread rules: owned by its worker's thread. Others may look at `shared` (atomics) and, under its
+// mutex, at the texts in it, while they hold the ClientRegistry's lock: that is what CLIENT LIST
+// and CLIENT KILL use.
 #pragma once
 
 #include <atomic>
@@ -49,9 +51,9 @@ struct ClientShared {
   std::atomic<bool> no_touch{false};
 
   std::mutex mutex;
-  std::string name;         // guarded by mutex
-  std::string lib_name;     // guarded by mutex
-  std::string lib_version;  // guarded by mutex
+  std::string name;              // guarded by mutex
+  std::string lib_name;          // guarded by mutex
+  std::string lib_version;       // guarded by mutex
   std::string user = "default";  // guarded by mutex
 };
 
@@ -67,7 +69,7 @@ class Client final : public ClientState, public Connection {
   Worker& worker() const { return *worker_; }
 
   // Constant after the connection was adopted.
-  std::string peer_address;   // "127.0.0.1:51234" or "/path/to/socket:0"
+  std::string peer_address;  // "127.0.0.1:51234" or "/path/to/socket:0"
   std::string local_address;
   bool is_unix = false;
   bool is_local = false;  // a Unix socket or a loopback address
@@ -82,6 +84,7 @@ class Client final : public ClientState, public Connection {
   RequestParser parser;
   ClientShared shared;
   ReplyMode reply_mode = ReplyMode::kOn;
+  bool no_touch = false;           // CLIENT NO-TOUCH: its commands leave access clocks alone
   bool close_after_reply = false;  // QUIT, protocol errors
   bool closing = false;            // removed at the end of the worker's present step
   uint64_t commands = 0;
@@ -89,20 +92,23 @@ class Client final : public ClientState, public Connection {
   const CommandSpec* last_command = nullptr;
   int64_t output_soft_since_ms = 0;  // when the soft limit was passed, 0: it is not
 
-  // Parks the client with its later commands: no further command of it runs until `done` returns true. `done` is asked
-  // at least every 10 ms and whenever the log's durable epoch moves; it writes the reply. At the deadline (0: none) it
-  // is asked with expired = true and must then answer. To be called from a handler, which then writes nothing itself,
-  // and not inside EXEC or a script.
+  // Parks the client with its later commands: no further command of it runs until `done` returns
+  // true. `done` is asked at least every 10 ms and whenever the log's durable epoch moves; it
+  // writes the reply. At the deadline (0: none) it is asked with expired = true and must then
+  // answer. To be called from a handler, which then writes nothing itself, and not inside EXEC or a
+  // script.
   enum class ParkKind : uint8_t { kBlocking, kInternal };  // CLIENT UNBLOCK ends only the first
-  void Park(std::function<bool(Client&, bool expired)> done, int64_t deadline_ms, ParkKind kind = ParkKind::kBlocking);
+  void Park(std::function<bool(Client&, bool expired)> done, int64_t deadline_ms,
+            ParkKind kind = ParkKind::kBlocking);
 
   // --- the worker's own ---
   int socket_number = -1;      // as CLIENT LIST shows it; constant
   size_t worker_index = 0;     // in the worker's list
   bool in_backlog = false;     // has requests left of an earlier turn
   bool waits = false;          // its next command waits for the log or the end of a pause
+  int64_t waits_since_ns = 0;  // monotonic; 0: that command has not waited
   bool parked = false;
-  bool peer_closed = false;    // closed once what it sent has been executed and answered
+  bool peer_closed = false;  // closed once what it sent has been executed and answered
   ParkKind park_kind = ParkKind::kBlocking;
   std::function<bool(Client&, bool expired)> parked_on;
   int64_t parked_deadline_ms = 0;

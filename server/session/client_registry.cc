@@ -42,7 +42,8 @@ std::string FlagsOf(const Client& client) {
   std::string flags;
   if (shared.monitor.load(kRelaxed)) flags += 'O';
   if (shared.subscriptions.load(kRelaxed) + shared.pattern_subscriptions.load(kRelaxed) +
-          shared.shard_subscriptions.load(kRelaxed) > 0) {
+          shared.shard_subscriptions.load(kRelaxed) >
+      0) {
     flags += 'P';
   }
   if (shared.multi_queued.load(kRelaxed) >= 0) flags += 'x';
@@ -66,22 +67,28 @@ std::string DescribeClient(Client& client, int64_t now_ms) {
   const uint64_t blocks = (output + BlockPool::kBlockBytes - 1) / BlockPool::kBlockBytes;
   std::lock_guard<std::mutex> lock(shared.mutex);
   return fmt::format(
-      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} "
-      "qbuf={} qbuf-free={} argv-mem={} multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} events={} cmd={} "
-      "user={} redir=-1 resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} tot-cmds={}",
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
+      "multi={} watch={} "
+      "qbuf={} qbuf-free={} argv-mem={} multi-mem={} rbs={} rbp={} obl={} oll={} omem={} "
+      "tot-mem={} events={} cmd={} "
+      "user={} redir=-1 resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} "
+      "tot-cmds={}",
       client.id, client.peer_address, client.local_address, client.socket_number, shared.name,
       std::max<int64_t>(now_ms - client.created_ms, 0) / 1000,
       std::max<int64_t>(now_ms - shared.last_active_ms.load(kRelaxed), 0) / 1000, FlagsOf(client),
-      shared.db.load(kRelaxed), shared.subscriptions.load(kRelaxed), shared.pattern_subscriptions.load(kRelaxed),
-      shared.shard_subscriptions.load(kRelaxed), shared.multi_queued.load(kRelaxed), shared.watched_keys.load(kRelaxed),
-      query, query_free, 0, multi, 0, 0, 0, blocks, blocks * BlockPool::kBlockBytes,
-      sizeof(Client) + query + query_free + multi + blocks * BlockPool::kBlockBytes, output > 0 ? "rw" : "r",
-      command == nullptr ? std::string_view("NULL") : command->name, shared.user, shared.resp_version.load(kRelaxed),
-      shared.lib_name, shared.lib_version, client.worker().id(), shared.bytes_received.load(kRelaxed),
-      shared.bytes_sent.load(kRelaxed), shared.commands.load(kRelaxed));
+      shared.db.load(kRelaxed), shared.subscriptions.load(kRelaxed),
+      shared.pattern_subscriptions.load(kRelaxed), shared.shard_subscriptions.load(kRelaxed),
+      shared.multi_queued.load(kRelaxed), shared.watched_keys.load(kRelaxed), query, query_free, 0,
+      multi, 0, 0, 0, blocks, blocks * BlockPool::kBlockBytes,
+      sizeof(Client) + query + query_free + multi + blocks * BlockPool::kBlockBytes,
+      output > 0 ? "rw" : "r", command == nullptr ? std::string_view("NULL") : command->name,
+      shared.user, shared.resp_version.load(kRelaxed), shared.lib_name, shared.lib_version,
+      client.worker().id(), shared.bytes_received.load(kRelaxed), shared.bytes_sent.load(kRelaxed),
+      shared.commands.load(kRelaxed));
 }
 
-void Client::Park(std::function<bool(Client&, bool expired)> done, int64_t deadline_ms, ParkKind kind) {
+void Client::Park(std::function<bool(Client&, bool expired)> done, int64_t deadline_ms,
+                  ParkKind kind) {
   HOTKV_CHECK(!parked && !in_exec);
   parked = true;
   park_kind = kind;

@@ -1,7 +1,8 @@
 // ClientRegistry: all clients of the server by id, for CLIENT LIST, CLIENT KILL, pub/sub and INFO.
 //
-// Thread rules: any thread. A client is in here as long as it lives: its destruction waits for the lock, so within
-// ForEach and With a client stays; only its `shared` part and constants may be used there.
+// Thread rules: any thread. A client is in here as long as it lives: its destruction waits for the
+// lock, so within ForEach and With a client stays; only its `shared` part and constants may be used
+// there.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class ClientRegistry {
   std::map<uint64_t, Client*> clients_;  // guarded by mutex_
 };
 
-// One line of CLIENT LIST (without line end); called within ForEach or With, or by the client's own worker.
+// One line of CLIENT LIST (without line end); called within ForEach or With, or by the client's own
+// worker.
 std::string DescribeClient(Client& client, int64_t now_ms);
 
 }  // namespace hotkv

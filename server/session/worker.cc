@@ -34,7 +34,8 @@ Worker::Worker(Server* server, unsigned id)
       id_(id),
       state_(engine_->worker(id)),
       executor_(engine_, &state_),
-      budget_cycles_(static_cast<uint64_t>(static_cast<double>(kTurnBudgetNs) / NanosecondsPerCycle())) {}
+      budget_cycles_(
+          static_cast<uint64_t>(static_cast<double>(kTurnBudgetNs) / NanosecondsPerCycle())) {}
 
 Worker::~Worker() { Join(); }
 
@@ -101,8 +102,8 @@ bool Worker::MayEnd() {
   if (!stop_.load(std::memory_order_acquire)) return false;
   if (stop_deadline_ms_ == 0) stop_deadline_ms_ = Clock::NowMs() + kDrainMs;
   if (Clock::NowMs() >= stop_deadline_ms_) return true;
-  return holding_.empty() &&
-         std::all_of(clients_.begin(), clients_.end(), [](const auto& client) { return client->out.empty(); });
+  return holding_.empty() && std::all_of(clients_.begin(), clients_.end(),
+                                         [](const auto& client) { return client->out.empty(); });
 }
 
 void Worker::Turn() {
@@ -157,7 +158,8 @@ int64_t Worker::WaitTimeUs(bool more_work) {
 }
 
 void Worker::Adopt(Accepted accepted) {
-  client_count_.fetch_add(1, std::memory_order_relaxed);  // counts for the choice of the next worker at once
+  client_count_.fetch_add(
+      1, std::memory_order_relaxed);  // counts for the choice of the next worker at once
   Post([this, accepted = std::move(accepted)] { Admit(accepted); });
 }
 
@@ -199,7 +201,8 @@ void Worker::DestroyClosing() {
     server_->clients().Remove(&client);
     loop_->Remove(client);
     Txn::Unwatch(*engine_, client);
-    for (std::vector<Client*>* list : {&backlog_, &holding_, &waiting_, &parked_}) std::erase(*list, &client);
+    for (std::vector<Client*>* list : {&backlog_, &holding_, &waiting_, &parked_})
+      std::erase(*list, &client);
     received_bytes_ += client.bytes_received - client.counted_received;
     sent_bytes_ += client.bytes_sent - client.counted_sent;
     const size_t index = client.worker_index;
@@ -250,8 +253,10 @@ bool Worker::OverOutputLimit(Client& client) {
     over = over || state_.now_ms - client.output_soft_since_ms >= limit.soft_seconds * 1000;
   }
   if (!over) return false;
-  Log(LogLevel::kWarning, "Client " + DescribeClient(client, state_.now_ms) +
-                              " scheduled to be closed ASAP for overcoming of output buffer limits.");
+  Publish(client);
+  Log(LogLevel::kWarning,
+      "Client " + DescribeClient(client, state_.now_ms) +
+          " scheduled to be closed ASAP for overcoming of output buffer limits.");
   server_->stats().output_buffer_limit_disconnections.fetch_add(1, std::memory_order_relaxed);
   CloseLater(client);
   return true;
@@ -271,10 +276,12 @@ void Worker::Tick() {
 
 void Worker::CheckClient(Client& client) {
   if (client.closing) return;
-  received_bytes_ += client.bytes_received - std::exchange(client.counted_received, client.bytes_received);
+  received_bytes_ +=
+      client.bytes_received - std::exchange(client.counted_received, client.bytes_received);
   sent_bytes_ += client.bytes_sent - std::exchange(client.counted_sent, client.bytes_sent);
   if (OverOutputLimit(client)) return;
-  const bool idle = limits_.idle_ms_max > 0 && state_.now_ms - client.last_active_ms > limits_.idle_ms_max;
+  const bool idle =
+      limits_.idle_ms_max > 0 && state_.now_ms - client.last_active_ms > limits_.idle_ms_max;
   if (idle && !client.parked) {
     Log(LogLevel::kVerbose, "Closing idle client");
     return CloseLater(client);
@@ -282,15 +289,18 @@ void Worker::CheckClient(Client& client) {
   if (client.parked && client.loop.paused) {
     // Nothing is received from it, so its end would go unseen.
     pollfd state{client.fd, POLLRDHUP, 0};
-    if (poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) return CloseLater(client);
+    if (poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+      return CloseLater(client);
   }
   Publish(client);
 }
 
 void Worker::FlushCounters() {
   ServerStats& stats = server_->stats();
-  if (received_bytes_ > 0) stats.net_input_bytes.fetch_add(std::exchange(received_bytes_, 0), std::memory_order_relaxed);
-  if (sent_bytes_ > 0) stats.net_output_bytes.fetch_add(std::exchange(sent_bytes_, 0), std::memory_order_relaxed);
+  if (received_bytes_ > 0)
+    stats.net_input_bytes.fetch_add(std::exchange(received_bytes_, 0), std::memory_order_relaxed);
+  if (sent_bytes_ > 0)
+    stats.net_output_bytes.fetch_add(std::exchange(sent_bytes_, 0), std::memory_order_relaxed);
 }
 
 void Worker::Publish(Client& client) {
@@ -306,7 +316,8 @@ void Worker::Publish(Client& client) {
   shared.output_bytes.store(client.out.bytes(), kRelaxed);
   shared.bytes_received.store(client.bytes_received, kRelaxed);
   shared.bytes_sent.store(client.bytes_sent, kRelaxed);
-  shared.multi_queued.store(client.in_multi ? static_cast<int64_t>(client.queue.size()) : -1, kRelaxed);
+  shared.multi_queued.store(client.in_multi ? static_cast<int64_t>(client.queue.size()) : -1,
+                            kRelaxed);
   shared.multi_bytes.store(client.queue_bytes, kRelaxed);
   shared.watched_keys.store(static_cast<uint32_t>(client.watched.size()), kRelaxed);
 }

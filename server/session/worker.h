@@ -1,13 +1,16 @@
-// Worker: one thread with its event loop, its clients and its share of the engine's work. A command runs here, on the
-// thread that received its bytes.
+// Worker: one thread with its event loop, its clients and its share of the engine's work. A command
+// runs here, on the thread that received its bytes.
 //
-// A turn: wait for the network, then inside the stop gate execute what came (whole pipelines, in windows of commands
-// whose keys are prefetched together), run messages, what was left of earlier turns, parked clients whose wait may be
-// over, timers, and the engine's own steps. Replies of the turn go out together at the start of the next wait.
+// A turn: wait for the network, then inside the stop gate execute what came (whole pipelines, in
+// windows of commands whose keys are prefetched together), run messages, what was left of earlier
+// turns, parked clients whose wait may be over, timers, and the engine's own steps. Replies of the
+// turn go out together at the start of the next wait.
 //
-// A client's pipeline may take kTurnBudgetNs of a turn; the rest waits in its input buffer for the next one.
+// A client's pipeline may take kTurnBudgetNs of a turn; the rest waits in its input buffer for the
+// next one.
 //
-// Thread rules: everything but Post, Adopt, WakeForLog and the counters marked so belongs to the worker's own thread.
+// Thread rules: everything but Post, Adopt, WakeForLog and the counters marked so belongs to the
+// worker's own thread.
 #pragma once
 
 #include <atomic>
@@ -100,7 +103,9 @@ class Worker final : public LoopEvents {
   void Prefetch(const Client& client, size_t first, size_t count);
   Stop RunOne(Client& client, const CommandSpec* spec, Args args);
   Stop RunUnusual(Client& client, const CommandSpec* spec, Args args);
+  Stop DispatchByReplyMode(Client& client, const CommandSpec* spec, Args args);
   Stop Dispatch(Client& client, const CommandSpec* spec, Args args);
+  void WaitLater(Client& client);
   void Account(Client& client, const DispatchResult& result, Args args, uint64_t errors_before);
   void ProtocolError(Client& client);
 
@@ -134,8 +139,8 @@ class Worker final : public LoopEvents {
 
   std::mutex start_mutex_;
   std::condition_variable start_changed_;
-  bool started_ = false;    // guarded by start_mutex_
-  Status start_status_;     // guarded by start_mutex_
+  bool started_ = false;  // guarded by start_mutex_
+  Status start_status_;   // guarded by start_mutex_
 
   std::atomic<bool> stop_{false};
   std::atomic<size_t> client_count_{0};
@@ -146,16 +151,16 @@ class Worker final : public LoopEvents {
   RequestBatch batch_;
   const CommandSpec* specs_[kCommandWindow] = {};
   KeyRef refs_[kCommandWindow] = {};
-  bool always_ = false;           // appendfsync always, as of this turn
-  uint64_t durable_ = 0;          // newest durable epoch seen
+  bool always_ = false;   // appendfsync always, as of this turn
+  uint64_t durable_ = 0;  // newest durable epoch seen
   bool disk_denied_ = false;
-  bool sync_wanted_ = false;      // replies of this turn wait for the log
-  uint64_t slice_end_cycles_ = 0; // of the client that runs now
+  bool sync_wanted_ = false;       // replies of this turn wait for the log
+  uint64_t slice_end_cycles_ = 0;  // of the client that runs now
   uint64_t budget_cycles_ = 0;
   int64_t next_tick_ms_ = 0;
   int64_t stop_deadline_ms_ = 0;  // 0: goes on
   size_t tick_position_ = 0;
-  uint64_t received_bytes_ = 0;   // not in the server's statistics yet
+  uint64_t received_bytes_ = 0;  // not in the server's statistics yet
   uint64_t sent_bytes_ = 0;
 
   std::vector<std::unique_ptr<Client>> clients_;

@@ -1,4 +1,8 @@
-// The part of the worker that executes requests: from received bytes to replies in the output chain.
+// The part of the worker that executes requests: from received bytes to replies in the output
+// chain.
+
+#include <algorithm>
+#include <utility>
 
 #include "engine/base/clock.h"
 #include "engine/base/cycle_clock.h"
@@ -12,10 +16,12 @@ namespace hotkv {
 
 namespace {
 
-constexpr size_t kPauseReceiveBytes = size_t{1} << 20;  // waiting for execution; the socket then fills up instead
-constexpr uint64_t kSlowCommandNs = 1'000'000;          // after such a one the turn's time is read again
+constexpr size_t kPauseReceiveBytes =
+    size_t{1} << 20;  // waiting for execution; the socket then fills up instead
+constexpr uint64_t kSlowCommandNs = 1'000'000;  // after such a one the turn's time is read again
 
-// What a browser sends when a web page makes it talk to us: such a connection is dropped without an answer.
+// What a browser sends when a web page makes it talk to us: such a connection is dropped without an
+// answer.
 bool LooksLikeHttp(std::string_view name) {
   return EqualsIgnoreCase(name, "POST") || EqualsIgnoreCase(name, "HOST:");
 }
@@ -58,12 +64,14 @@ void Worker::AfterExecution(Client& client) {
     return CloseLater(client);
   }
   if (client.in.size() > limits_.query_bytes_max) {
+    Publish(client);
     Log(LogLevel::kWarning, "Closing client that reached max query buffer length: " +
                                 DescribeClient(client, state_.now_ms));
     server_->stats().query_buffer_limit_disconnections.fetch_add(1, std::memory_order_relaxed);
     return CloseLater(client);
   }
-  // A request that is still arriving must go on arriving; only what waits for execution holds the sender back.
+  // A request that is still arriving must go on arriving; only what waits for execution holds the
+  // sender back.
   const bool held_up = client.in_backlog || client.parked || client.waits;
   if (held_up && client.in.size() > kPauseReceiveBytes) {
     loop_->Pause(client);
@@ -115,7 +123,8 @@ void Worker::ProtocolError(Client& client) {
   if (!client.holds.empty()) ++client.held_replies;
   client.close_after_reply = true;
   if (LogEnabled(LogLevel::kVerbose)) {
-    Log(LogLevel::kVerbose, client.parser.error() + " from client: " + DescribeClient(client, state_.now_ms));
+    Log(LogLevel::kVerbose,
+        client.parser.error() + " from client: " + DescribeClient(client, state_.now_ms));
   }
 }
 
@@ -131,16 +140,19 @@ size_t Worker::RunBatch(Client& client, Stop* stop) {
         return first + i;
       }
       *stop = RunOne(client, specs_[i], batch_[first + i]);
-      if (*stop == Stop::kBlocked) [[unlikely]] return first + i;
-      if (*stop == Stop::kBudget && first + i + 1 < size) [[unlikely]] return first + i + 1;
+      if (*stop == Stop::kBlocked) [[unlikely]]
+        return first + i;
+      if (*stop == Stop::kBudget && first + i + 1 < size) [[unlikely]]
+        return first + i + 1;
     }
   }
   *stop = Stop::kNo;
   return size;
 }
 
-// Passes over the window, so that the cache misses of its commands overlap: stripe, table, chunk, entry. They only look,
-// under a reclaim pin; a wrong guess (a SELECT in the window) costs nothing but its use.
+// Passes over the window, so that the cache misses of its commands overlap: stripe, table, chunk,
+// entry. They only look, under a reclaim pin; a wrong guess (a SELECT in the window) costs nothing
+// but its use.
 void Worker::Prefetch(const Client& client, size_t first, size_t count) {
   for (size_t i = 0; i < count; ++i) specs_[i] = executor_.Lookup(batch_[first + i]);
   if (count == 1) return;
@@ -160,9 +172,11 @@ void Worker::Prefetch(const Client& client, size_t first, size_t count) {
 }
 
 Worker::Stop Worker::RunOne(Client& client, const CommandSpec* spec, Args args) {
-  const bool unusual = !client.authenticated || client.reply_mode != ReplyMode::kOn || spec == nullptr ||
-                       server_->pause().active() || (spec->acl & acl_category::kConnection) != 0;
-  if (unusual) [[unlikely]] return RunUnusual(client, spec, args);
+  const bool unusual = !client.authenticated || client.reply_mode != ReplyMode::kOn ||
+                       spec == nullptr || client.no_touch || server_->pause().active() ||
+                       (spec->acl & acl_category::kConnection) != 0;
+  if (unusual) [[unlikely]]
+    return RunUnusual(client, spec, args);
   return Dispatch(client, spec, args);
 }
 
@@ -170,8 +184,10 @@ Worker::Stop Worker::RunOne(Client& client, const CommandSpec* spec, Args args) 
 Worker::Stop Worker::RunUnusual(Client& client, const CommandSpec* spec, Args args) {
   if (spec == nullptr && LooksLikeHttp(args[0])) {
     Log(LogLevel::kWarning,
-        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to HotKV. This is "
-        "likely due to an attacker attempting to use Cross Protocol Scripting. Connection aborted: " +
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
+        "commands to HotKV. This is "
+        "likely due to an attacker attempting to use Cross Protocol Scripting. Connection "
+        "aborted: " +
             client.peer_address);
     CloseLater(client);
     return Stop::kNo;
@@ -183,12 +199,21 @@ Worker::Stop Worker::RunUnusual(Client& client, const CommandSpec* spec, Args ar
     return Stop::kNo;
   }
   if (spec != nullptr && server_->pause().Holds(*spec, client, state_.now_ms)) {
-    client.waits = true;
-    waiting_.push_back(&client);
+    WaitLater(client);
     return Stop::kBlocked;
   }
   client.last_command = spec;
   Publish(client);  // CLIENT LIST shows its own client as it is now
+  if (client.no_touch && spec != nullptr && spec->name != "touch") {
+    state_.txn.SetTouch(false);
+    const Stop stop = DispatchByReplyMode(client, spec, args);
+    state_.txn.SetTouch(true);
+    return stop;
+  }
+  return DispatchByReplyMode(client, spec, args);
+}
+
+Worker::Stop Worker::DispatchByReplyMode(Client& client, const CommandSpec* spec, Args args) {
   if (client.reply_mode == ReplyMode::kOn) return Dispatch(client, spec, args);
 
   const ReplyMode before = client.reply_mode;
@@ -200,8 +225,16 @@ Worker::Stop Worker::RunUnusual(Client& client, const CommandSpec* spec, Args ar
   if (switched_on || stop == Stop::kBlocked) return stop;
   client.out.Rewind(mark);
   if (client.held_replies > 0) --client.held_replies;
-  while (!client.holds.empty() && client.holds.back().begin >= client.out.bytes_appended()) client.holds.pop_back();
+  while (!client.holds.empty() && client.holds.back().begin >= client.out.bytes_appended())
+    client.holds.pop_back();
   return stop;
+}
+
+// Its next command is tried again when the log has moved or the pause is over.
+void Worker::WaitLater(Client& client) {
+  client.waits = true;
+  if (client.waits_since_ns == 0) client.waits_since_ns = Clock::MonotonicNs();
+  waiting_.push_back(&client);
 }
 
 Worker::Stop Worker::Dispatch(Client& client, const CommandSpec* spec, Args args) {
@@ -209,22 +242,27 @@ Worker::Stop Worker::Dispatch(Client& client, const CommandSpec* spec, Args args
   const uint64_t errors_before = client.reply.errors();
   const DispatchResult result = executor_.Dispatch(client, spec, args, client.reply);
   if (result.kind == DispatchResult::Kind::kRetry) [[unlikely]] {
-    client.waits = true;
-    waiting_.push_back(&client);
+    WaitLater(client);
     return Stop::kBlocked;
   }
   client.last_command = result.spec;
   Account(client, result, args, errors_before);
-  if (always_ && !disk_denied_) [[unlikely]] Hold(client, begin, result.hold_epoch);
+  if (always_ && !disk_denied_) [[unlikely]]
+    Hold(client, begin, result.hold_epoch);
   return state_.cycle_mark > slice_end_cycles_ ? Stop::kBudget : Stop::kNo;
 }
 
-void Worker::Account(Client& client, const DispatchResult& result, Args args, uint64_t errors_before) {
+void Worker::Account(Client& client, const DispatchResult& result, Args args,
+                     uint64_t errors_before) {
   CommandRecorder& recorder = server_->recorder();
   const uint64_t errors = client.reply.errors() - errors_before;
   if (errors > 0) [[unlikely]] {
     AddRelaxed(state_.error_replies, errors);
     recorder.RecordError(id_, client.reply.last_error_prefix());
+  }
+  int64_t waited_ns = 0;
+  if (client.waits_since_ns != 0) [[unlikely]] {
+    waited_ns = Clock::MonotonicNs() - std::exchange(client.waits_since_ns, 0);
   }
   if (result.spec == nullptr) return;
   const auto run_ns = static_cast<int64_t>(result.run_ns);
@@ -233,6 +271,7 @@ void Worker::Account(Client& client, const DispatchResult& result, Args args, ui
     slow.spec = result.spec;
     slow.args = args;
     slow.run_ns = run_ns;
+    slow.waited_ns = std::max<int64_t>(0, waited_ns - run_ns);
     slow.client_addr = client.peer_address;
     {
       std::lock_guard<std::mutex> lock(client.shared.mutex);
@@ -240,10 +279,12 @@ void Worker::Account(Client& client, const DispatchResult& result, Args args, ui
     }
     recorder.RecordSlow(slow);
   }
-  if (result.run_ns > kSlowCommandNs) [[unlikely]] RefreshTime();
+  if (result.run_ns > kSlowCommandNs) [[unlikely]]
+    RefreshTime();
 }
 
-// Replies from `begin` on wait for the epoch. What is behind a waiting reply waits with it, whatever its own epoch.
+// Replies from `begin` on wait for the epoch. What is behind a waiting reply waits with it,
+// whatever its own epoch.
 void Worker::Hold(Client& client, uint64_t begin, uint64_t epoch) {
   if (!client.holds.empty()) ++client.held_replies;
   if (epoch <= durable_ || (!client.holds.empty() && client.holds.back().epoch >= epoch)) return;
@@ -264,7 +305,8 @@ void Worker::SetSendLimit(Client& client) {
 
 void Worker::ReleaseHolds() {
   std::erase_if(holding_, [&](Client* client) {
-    while (!client->holds.empty() && client->holds.front().epoch <= durable_) client->holds.pop_front();
+    while (!client->holds.empty() && client->holds.front().epoch <= durable_)
+      client->holds.pop_front();
     SetSendLimit(*client);
     loop_->QueueSend(*client);
     client->in_holding = !client->holds.empty();
@@ -272,7 +314,8 @@ void Worker::ReleaseHolds() {
   });
 }
 
-// The disk has failed: nobody can say whether what was done will survive. Held replies become errors that say so.
+// The disk has failed: nobody can say whether what was done will survive. Held replies become
+// errors that say so.
 void Worker::FailHolds() {
   const std::string reason = engine_->disk_denied_reason();
   for (Client* client : holding_) {
@@ -280,7 +323,9 @@ void Worker::FailHolds() {
     if (client->holds.empty()) continue;
     client->out.DropFrom(client->holds.front().begin);
     for (uint64_t i = 0; i < client->held_replies; ++i) {
-      client->reply.Error("MISCONF The log could not be made durable, the outcome of this command is unknown: " + reason);
+      client->reply.Error(
+          "MISCONF The log could not be made durable, the outcome of this command is unknown: " +
+          reason);
     }
     client->holds.clear();
     SetSendLimit(*client);
@@ -312,7 +357,8 @@ void Worker::RunBacklog() {
 void Worker::AskParked() {
   for (size_t i = 0; i < parked_.size();) {
     Client& client = *parked_[i];
-    const bool expired = client.parked_deadline_ms != 0 && state_.now_ms >= client.parked_deadline_ms;
+    const bool expired =
+        client.parked_deadline_ms != 0 && state_.now_ms >= client.parked_deadline_ms;
     if (client.closing) {
       parked_[i] = parked_.back();
       parked_.pop_back();

@@ -31,7 +31,8 @@ TEST_CASE("messages of each sender arrive once and in order", "[mailbox]") {
       }
     });
   }
-  // The owner runs only when somebody found the box empty: no message may be left without a wake-up.
+  // The owner runs only when somebody found the box empty: no message may be left without a
+  // wake-up.
   while (arrived < kSenders * kMessages) {
     int expected = wakes.load();
     if (expected > 0 && wakes.compare_exchange_strong(expected, expected - 1)) box.RunAll();

@@ -14,17 +14,39 @@ namespace {
 
 TEST_CASE("integers are read strictly", "[number]") {
   const std::vector<std::pair<std::string, int64_t>> good = {
-      {"0", 0}, {"7", 7}, {"-1", -1}, {"9223372036854775807", INT64_MAX}, {"-9223372036854775808", INT64_MIN},
-      {"1000000000000000000", 1000000000000000000}, {"-10", -10}};
+      {"0", 0},
+      {"7", 7},
+      {"-1", -1},
+      {"9223372036854775807", INT64_MAX},
+      {"-9223372036854775808", INT64_MIN},
+      {"1000000000000000000", 1000000000000000000},
+      {"-10", -10}};
   for (const auto& [text, value] : good) {
     CAPTURE(text);
     REQUIRE(ParseInt64(text).has_value());
     CHECK(*ParseInt64(text) == value);
     CHECK(Int64ToText(value) == text);
   }
-  for (const char* text : {"", "-", "+1", " 7", "7 ", "007", "-0", "00", "-01", "1.0", "1e3", "0x10", "abc", "1a",
-                           "9223372036854775808", "-9223372036854775809", "18446744073709551616",
-                           "99999999999999999999", "100000000000000000000", "--1"}) {
+  for (const char* text : {"",
+                           "-",
+                           "+1",
+                           " 7",
+                           "7 ",
+                           "007",
+                           "-0",
+                           "00",
+                           "-01",
+                           "1.0",
+                           "1e3",
+                           "0x10",
+                           "abc",
+                           "1a",
+                           "9223372036854775808",
+                           "-9223372036854775809",
+                           "18446744073709551616",
+                           "99999999999999999999",
+                           "100000000000000000000",
+                           "--1"}) {
     CAPTURE(text);
     CHECK_FALSE(ParseInt64(text).has_value());
   }
@@ -37,9 +59,11 @@ TEST_CASE("integers are read strictly", "[number]") {
 TEST_CASE("integers are written as printf writes them", "[number]") {
   std::mt19937_64 random(1);
   for (int i = 0; i < 200000; ++i) {
-    const auto value = static_cast<int64_t>(random() >> (random() % 64)) * ((random() & 1) != 0 ? 1 : -1);
+    const auto value =
+        static_cast<int64_t>(random() >> (random() % 64)) * ((random() & 1) != 0 ? 1 : -1);
     char expected[32];
-    const int size = std::snprintf(expected, sizeof(expected), "%lld", static_cast<long long>(value));
+    const int size =
+        std::snprintf(expected, sizeof(expected), "%lld", static_cast<long long>(value));
     REQUIRE(Int64ToText(value) == std::string_view(expected, static_cast<size_t>(size)));
     REQUIRE(Int64TextSize(value) == static_cast<size_t>(size));
     REQUIRE(ParseInt64(Int64ToText(value)) == value);
@@ -58,7 +82,8 @@ TEST_CASE("floats are read as strtod reads them, but strictly", "[number]") {
   CHECK(*ParseDouble("+inf") > 0);
   CHECK(*ParseDouble("4.9e-324") > 0);
   CHECK(*ParseLongDouble("1e400") > 1e300L);
-  for (const char* text : {"", " 1", "1 ", "nan", "-nan", "1e400", "1e-400", "1.2.3", "abc", "1,5", "\t1", "e5"}) {
+  for (const char* text :
+       {"", " 1", "1 ", "nan", "-nan", "1e400", "1e-400", "1.2.3", "abc", "1,5", "\t1", "e5"}) {
     CAPTURE(text);
     CHECK_FALSE(ParseDouble(text).has_value());
   }
@@ -70,11 +95,25 @@ TEST_CASE("floats are read as strtod reads them, but strictly", "[number]") {
 
 TEST_CASE("doubles are written in their shortest form", "[number]") {
   const std::vector<std::pair<double, std::string>> cases = {
-      {0.0, "0"}, {-0.0, "-0"}, {1.0, "1"}, {1.5, "1.5"}, {-2.25, "-2.25"}, {0.1, "0.1"}, {3.141592653589793, "3.141592653589793"},
-      {1e15, "1000000000000000"}, {1e18, "1000000000000000000"}, {1e21, "1e+21"}, {1.5e300, "1.5e+300"},
-      {1e-5, "0.00001"}, {1.5e-9, "1.5e-9"}, {1e-10, "1e-10"}, {4.9e-324, "5e-324"},
-      {std::numeric_limits<double>::infinity(), "inf"}, {-std::numeric_limits<double>::infinity(), "-inf"},
-      {std::nan(""), "nan"}, {17179869184.5, "17179869184.5"}};
+      {0.0, "0"},
+      {-0.0, "-0"},
+      {1.0, "1"},
+      {1.5, "1.5"},
+      {-2.25, "-2.25"},
+      {0.1, "0.1"},
+      {3.141592653589793, "3.141592653589793"},
+      {1e15, "1000000000000000"},
+      {1e18, "1000000000000000000"},
+      {1e21, "1e+21"},
+      {1.5e300, "1.5e+300"},
+      {1e-5, "0.00001"},
+      {1.5e-9, "1.5e-9"},
+      {1e-10, "1e-10"},
+      {4.9e-324, "5e-324"},
+      {std::numeric_limits<double>::infinity(), "inf"},
+      {-std::numeric_limits<double>::infinity(), "-inf"},
+      {std::nan(""), "nan"},
+      {17179869184.5, "17179869184.5"}};
   for (const auto& [value, text] : cases) CHECK(DoubleToText(value) == text);
 }
 

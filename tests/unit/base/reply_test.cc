@@ -21,7 +21,8 @@ std::string Written(int version, const std::function<void(ReplyWriter&)>& write)
   return chain.ToString();
 }
 
-void CheckBoth(const std::function<void(ReplyWriter&)>& write, const std::string& resp2, const std::string& resp3) {
+void CheckBoth(const std::function<void(ReplyWriter&)>& write, const std::string& resp2,
+               const std::string& resp3) {
   CHECK(Written(2, write) == resp2);
   CHECK(Written(3, write) == resp3);
 }
@@ -31,7 +32,8 @@ TEST_CASE("replies in both protocols", "[reply]") {
   CheckBoth([](ReplyWriter& w) { w.Simple("QUEUED"); }, "+QUEUED\r\n", "+QUEUED\r\n");
   CheckBoth([](ReplyWriter& w) { w.Error("ERR a\r\nb\n"); }, "-ERR a  b\r\n", "-ERR a  b\r\n");
   CheckBoth([](ReplyWriter& w) { w.Integer(-42); }, ":-42\r\n", ":-42\r\n");
-  CheckBoth([](ReplyWriter& w) { w.Integer(INT64_MIN); }, ":-9223372036854775808\r\n", ":-9223372036854775808\r\n");
+  CheckBoth([](ReplyWriter& w) { w.Integer(INT64_MIN); }, ":-9223372036854775808\r\n",
+            ":-9223372036854775808\r\n");
   CheckBoth([](ReplyWriter& w) { w.Bulk("ab\r\n"); }, "$4\r\nab\r\n\r\n", "$4\r\nab\r\n\r\n");
   CheckBoth([](ReplyWriter& w) { w.Bulk(""); }, "$0\r\n\r\n", "$0\r\n\r\n");
   CheckBoth([](ReplyWriter& w) { w.BulkInt(-120); }, "$4\r\n-120\r\n", "$4\r\n-120\r\n");
@@ -42,8 +44,10 @@ TEST_CASE("replies in both protocols", "[reply]") {
   CheckBoth([](ReplyWriter& w) { w.SetHeader(3); }, "*3\r\n", "~3\r\n");
   CheckBoth([](ReplyWriter& w) { w.PushHeader(3); }, "*3\r\n", ">3\r\n");
   CheckBoth([](ReplyWriter& w) { w.Double(1.5); }, "$3\r\n1.5\r\n", ",1.5\r\n");
-  CheckBoth([](ReplyWriter& w) { w.Double(std::numeric_limits<double>::infinity()); }, "$3\r\ninf\r\n", ",inf\r\n");
-  CheckBoth([](ReplyWriter& w) { w.Double(-std::numeric_limits<double>::infinity()); }, "$4\r\n-inf\r\n", ",-inf\r\n");
+  CheckBoth([](ReplyWriter& w) { w.Double(std::numeric_limits<double>::infinity()); },
+            "$3\r\ninf\r\n", ",inf\r\n");
+  CheckBoth([](ReplyWriter& w) { w.Double(-std::numeric_limits<double>::infinity()); },
+            "$4\r\n-inf\r\n", ",-inf\r\n");
   CheckBoth([](ReplyWriter& w) { w.Bool(true); }, ":1\r\n", "#t\r\n");
   CheckBoth([](ReplyWriter& w) { w.Bool(false); }, ":0\r\n", "#f\r\n");
   CheckBoth([](ReplyWriter& w) { w.Verbatim("txt", "hi"); }, "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n");
@@ -51,7 +55,8 @@ TEST_CASE("replies in both protocols", "[reply]") {
 }
 
 TEST_CASE("bulks of every size around the limits", "[reply]") {
-  for (size_t size : {0, 1, 9, 10, 99, 100, 999, 1000, 1023, 1024, 4096, 16383, 16384, 16385, 100000}) {
+  for (size_t size :
+       {0, 1, 9, 10, 99, 100, 999, 1000, 1023, 1024, 4096, 16383, 16384, 16385, 100000}) {
     const std::string bytes(size, 'b');
     CHECK(Written(2, [&](ReplyWriter& w) { w.Bulk(bytes); }) ==
           "$" + std::to_string(size) + "\r\n" + bytes + "\r\n");
@@ -108,7 +113,8 @@ TEST_CASE("shared blocks are referenced, and released when sent or dropped", "[r
   block->Unref();
 }
 
-// Appends of all kinds, gathers, partial sends, rewinds; the bytes that leave must be those of a plain string.
+// Appends of all kinds, gathers, partial sends, rewinds; the bytes that leave must be those of a
+// plain string.
 TEST_CASE("chains against a string", "[reply]") {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
@@ -118,7 +124,8 @@ TEST_CASE("chains against a string", "[reply]") {
     std::string sent;
     int references = 0;
     for (int step = 0; step < 200; ++step) {
-      const std::string bytes(random() % (random() % 4 == 0 ? 40000 : 100), static_cast<char>('a' + step % 26));
+      const std::string bytes(random() % (random() % 4 == 0 ? 40000 : 100),
+                              static_cast<char>('a' + step % 26));
       const OutputChain::Mark mark = chain.Here();
       switch (random() % 4) {
         case 0:
@@ -156,7 +163,8 @@ TEST_CASE("chains against a string", "[reply]") {
       iovec pieces[4];
       const size_t count = chain.Gather(pieces, 1 + random() % 60000);
       std::string part;
-      for (size_t i = 0; i < count; ++i) part.append(static_cast<char*>(pieces[i].iov_base), pieces[i].iov_len);
+      for (size_t i = 0; i < count; ++i)
+        part.append(static_cast<char*>(pieces[i].iov_base), pieces[i].iov_len);
       REQUIRE(expected.starts_with(part));
       const size_t taken = part.empty() ? 0 : random() % (part.size() + 1);
       chain.Consume(taken);

@@ -29,7 +29,8 @@ Seen Feed(const std::vector<std::string>& parts, ParseLimits limits = {}) {
     buffer.Append(part);
     for (;;) {
       batch.Clear();
-      const RequestParser::Parsed parsed = parser.Parse({buffer.data(), buffer.size()}, limits, &batch);
+      const RequestParser::Parsed parsed =
+          parser.Parse({buffer.data(), buffer.size()}, limits, &batch);
       for (size_t i = 0; i < batch.size(); ++i) {
         seen.requests.emplace_back(batch[i].begin(), batch[i].end());
       }
@@ -61,12 +62,14 @@ Seen FeedAllWays(const std::string& text, ParseLimits limits = {}) {
 
 std::string Encode(const Words& words) {
   std::string text = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+  for (const std::string& word : words)
+    text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
   return text;
 }
 
 TEST_CASE("pipelines of multibulk requests", "[resp]") {
-  const std::vector<Words> requests = {{"SET", "key", "va\r\nlue"}, {"GET", "key"}, {"PING"}, {"SET", "", std::string(300, 'x')}};
+  const std::vector<Words> requests = {
+      {"SET", "key", "va\r\nlue"}, {"GET", "key"}, {"PING"}, {"SET", "", std::string(300, 'x')}};
   std::string text;
   for (const Words& words : requests) text += Encode(words);
   const Seen seen = FeedAllWays(text);
@@ -78,11 +81,14 @@ TEST_CASE("inline requests and their quotes", "[resp]") {
   CHECK(FeedAllWays("PING\r\n").requests == std::vector<Words>{{"PING"}});
   CHECK(FeedAllWays("  set  a\tb \n").requests == std::vector<Words>{{"set", "a", "b"}});
   CHECK(FeedAllWays("\r\n\nPING\n").requests == std::vector<Words>{{"PING"}});
-  CHECK(FeedAllWays("set k \"a b\\n\\x41\\\"\\q\"\r\n").requests == std::vector<Words>{{"set", "k", "a b\nA\"q"}});
-  CHECK(FeedAllWays("set k 'a\\'b\\n' \"\"\r\n").requests == std::vector<Words>{{"set", "k", "a'b\\n", ""}});
+  CHECK(FeedAllWays("set k \"a b\\n\\x41\\\"\\q\"\r\n").requests ==
+        std::vector<Words>{{"set", "k", "a b\nA\"q"}});
+  CHECK(FeedAllWays("set k 'a\\'b\\n' \"\"\r\n").requests ==
+        std::vector<Words>{{"set", "k", "a'b\\n", ""}});
   CHECK(FeedAllWays("set a\"b c\" d\r\n").requests == std::vector<Words>{{"set", "ab c", "d"}});
   CHECK(FeedAllWays("set k \"\\xZZ\"\r\n").requests == std::vector<Words>{{"set", "k", "xZZ"}});
-  for (const char* text : {"set k \"abc\r\n", "set k \"a\"b\r\n", "set k 'a'b\r\n", "get '\r\n", "get \"a\\\"\r\n"}) {
+  for (const char* text :
+       {"set k \"abc\r\n", "set k \"a\"b\r\n", "set k 'a'b\r\n", "get '\r\n", "get \"a\\\"\r\n"}) {
     CAPTURE(text);
     CHECK(FeedAllWays(text).error == "Protocol error: unbalanced quotes in request");
   }
@@ -121,23 +127,29 @@ TEST_CASE("protocol errors have Redis's texts", "[resp]") {
 
 TEST_CASE("negative and zero counts are no request", "[resp]") {
   CHECK(FeedAllWays("*-1\r\n*0\r\nPING\r\n").requests == std::vector<Words>{{"PING"}});
-  CHECK(FeedAllWays("*-1\r\n*0\r\n" + Encode({"GET", "k"})).requests == std::vector<Words>{{"GET", "k"}});
+  CHECK(FeedAllWays("*-1\r\n*0\r\n" + Encode({"GET", "k"})).requests ==
+        std::vector<Words>{{"GET", "k"}});
 }
 
 TEST_CASE("lines without an end are refused", "[resp]") {
   CHECK(Feed({std::string(70000, 'a')}).error == "Protocol error: too big inline request");
-  CHECK(Feed({"*" + std::string(70000, '1')}).error == "Protocol error: too big mbulk count string");
-  CHECK(Feed({"*1\r\n$" + std::string(70000, '1')}).error == "Protocol error: too big bulk count string");
+  CHECK(Feed({"*" + std::string(70000, '1')}).error ==
+        "Protocol error: too big mbulk count string");
+  CHECK(Feed({"*1\r\n$" + std::string(70000, '1')}).error ==
+        "Protocol error: too big bulk count string");
   CHECK(Feed({std::string(60000, 'a')}).error.empty());
-  CHECK(Feed({std::string(60000, 'a') + "\r\n"}).requests == std::vector<Words>{{std::string(60000, 'a')}});
+  CHECK(Feed({std::string(60000, 'a') + "\r\n"}).requests ==
+        std::vector<Words>{{std::string(60000, 'a')}});
 }
 
 TEST_CASE("an unauthenticated client may send small requests only", "[resp]") {
   ParseLimits limits;
   limits.authenticated = false;
   CHECK(FeedAllWays("*11\r\n", limits).error == "Protocol error: unauthenticated multibulk length");
-  CHECK(FeedAllWays("*2\r\n$4\r\nAUTH\r\n$16385\r\n", limits).error == "Protocol error: unauthenticated bulk length");
-  CHECK(FeedAllWays(Encode({"AUTH", "secret"}), limits).requests == std::vector<Words>{{"AUTH", "secret"}});
+  CHECK(FeedAllWays("*2\r\n$4\r\nAUTH\r\n$16385\r\n", limits).error ==
+        "Protocol error: unauthenticated bulk length");
+  CHECK(FeedAllWays(Encode({"AUTH", "secret"}), limits).requests ==
+        std::vector<Words>{{"AUTH", "secret"}});
 }
 
 TEST_CASE("proto-max-bulk-len is a limit of one argument", "[resp]") {
@@ -174,7 +186,9 @@ TEST_CASE("random pipelines in random pieces", "[resp]") {
   }
 }
 
-TEST_CASE("a request of a hundred thousand arguments in small pieces is not scanned again and again", "[resp]") {
+TEST_CASE(
+    "a request of a hundred thousand arguments in small pieces is not scanned again and again",
+    "[resp]") {
   Words words(100000, "word");
   const std::string text = Encode(words);
   std::vector<std::string> parts;
@@ -183,7 +197,8 @@ TEST_CASE("a request of a hundred thousand arguments in small pieces is not scan
 }
 
 TEST_CASE("what was not executed can be parsed again", "[resp]") {
-  const std::string text = Encode({"SET", "a", "1"}) + "\r\nset \"b c\" 2\r\n*0\r\n" + Encode({"GET", "a"}) + "*2\r\n$3\r\nGE";
+  const std::string text = Encode({"SET", "a", "1"}) + "\r\nset \"b c\" 2\r\n*0\r\n" +
+                           Encode({"GET", "a"}) + "*2\r\n$3\r\nGE";
   const std::vector<Words> all = {{"SET", "a", "1"}, {"set", "b c", "2"}, {"GET", "a"}};
   for (size_t executed = 1; executed <= all.size(); ++executed) {
     RequestParser parser;

@@ -52,7 +52,8 @@ TEST_CASE("memory sizes", "[config]") {
   CHECK(ParseMemory("1g") == 1000000000);
   CHECK(ParseMemory("1GB") == 1073741824);
   CHECK(ParseMemory("3b") == 3);
-  for (const char* text : {"", "b", "-1", "1x", "1 k", "9223372036854775807k", "1.5k"}) CHECK(ParseMemory(text) < 0);
+  for (const char* text : {"", "b", "-1", "1x", "1 k", "9223372036854775807k", "1.5k"})
+    CHECK(ParseMemory(text) < 0);
 }
 
 TEST_CASE("keyspace event flags", "[config]") {
@@ -65,7 +66,8 @@ TEST_CASE("keyspace event flags", "[config]") {
 
 TEST_CASE("lines of the file are split like Redis's", "[config]") {
   CHECK(*SplitConfigLine("a  b\tc") == std::vector<std::string>{"a", "b", "c"});
-  CHECK(*SplitConfigLine("requirepass \"a b\\x41\\n\"") == std::vector<std::string>{"requirepass", "a bA\n"});
+  CHECK(*SplitConfigLine("requirepass \"a b\\x41\\n\"") ==
+        std::vector<std::string>{"requirepass", "a bA\n"});
   CHECK(*SplitConfigLine("x 'it\\'s'") == std::vector<std::string>{"x", "it's"});
   CHECK(*SplitConfigLine("save \"\"") == std::vector<std::string>{"save", ""});
   CHECK_FALSE(SplitConfigLine("x \"abc").has_value());
@@ -88,11 +90,14 @@ TEST_CASE("every setting has a default that is accepted and shown unchanged", "[
 TEST_CASE("a file, then the command line: the last one wins", "[config]") {
   const TempDir dir;
   const std::string more = dir.Write("more.conf", "maxclients 77\ntimeout 5\n");
-  const std::string file = dir.Write("redis.conf",
-                                     "# a comment\n\nport 7001\nPORT 7002\nbind 127.0.0.1 -::1\nrequirepass \"se cret\"\n"
-                                     "maxmemory 1gb\nio-threads 4\nhz 50\ninclude " + more +
-                                     "\nsave 900 1\nsave 60 5\ntimeout 9\nclient-output-buffer-limit replica 1mb 2mb 3\n");
-  const Result<StartOptions> options = Parse({file, "--maxclients", "88", "--appendfsync=always", "--save", "7", "8"});
+  const std::string file = dir.Write(
+      "redis.conf",
+      "# a comment\n\nport 7001\nPORT 7002\nbind 127.0.0.1 -::1\nrequirepass \"se cret\"\n"
+      "maxmemory 1gb\nio-threads 4\nhz 50\ninclude " +
+          more +
+          "\nsave 900 1\nsave 60 5\ntimeout 9\nclient-output-buffer-limit replica 1mb 2mb 3\n");
+  const Result<StartOptions> options =
+      Parse({file, "--maxclients", "88", "--appendfsync=always", "--save", "7", "8"});
   REQUIRE(options.ok());
   CHECK(options->settings.Int(Setting::kPort) == 7002);
   CHECK(options->settings.Words(Setting::kBind) == std::vector<std::string>{"127.0.0.1", "-::1"});
@@ -129,20 +134,25 @@ TEST_CASE("wrong directives end with one clear message", "[config]") {
       {"replicaof 127.0.0.1 6379", "wrong number of arguments"},
       {"cluster-enabled yes", "HotKV does not offer this"},
       {"rename-command FLUSHALL \"\"", "HotKV does not offer this directive"},
-      {"client-output-buffer-limit normal 1 2", "Wrong number of arguments in buffer limit configuration."},
+      {"client-output-buffer-limit normal 1 2",
+       "Wrong number of arguments in buffer limit configuration."},
       {"include /nonexistent/file", "can't open config file"},
       {"stripes 1000", "argument must be a power of two"},
   };
   for (const auto& [line, why] : cases) {
     CAPTURE(line);
-    const Result<StartOptions> options = Parse({dir.Write("bad.conf", "timeout 1\n" + line + "\n")});
+    const Result<StartOptions> options =
+        Parse({dir.Write("bad.conf", "timeout 1\n" + line + "\n")});
     REQUIRE_FALSE(options.ok());
-    CHECK_THAT(options.status().message(), Catch::Contains(why) && Catch::Contains("FATAL CONFIG FILE ERROR"));
-    if (line[0] != 's' || line[1] != 't') CHECK_THAT(options.status().message(), Catch::Contains("at line 2"));
+    CHECK_THAT(options.status().message(),
+               Catch::Contains(why) && Catch::Contains("FATAL CONFIG FILE ERROR"));
+    if (line[0] != 's' || line[1] != 't')
+      CHECK_THAT(options.status().message(), Catch::Contains("at line 2"));
   }
   CHECK_THAT(Parse({"--nonsense", "1"}).status().message(), Catch::Contains("Bad directive"));
   CHECK_THAT(Parse({"/nonexistent.conf"}).status().message(), Catch::Contains("No such file"));
-  CHECK_THAT(Parse({"--port", "1", "--bind"}).status().message(), Catch::Contains("wrong number of arguments"));
+  CHECK_THAT(Parse({"--port", "1", "--bind"}).status().message(),
+             Catch::Contains("wrong number of arguments"));
 }
 
 TEST_CASE("CONFIG SET changes all or nothing", "[config]") {
@@ -172,13 +182,16 @@ TEST_CASE("CONFIG SET changes all or nothing", "[config]") {
   CHECK(config.Set(Pairs{{"timeout", "7"}, {"nosuch", "1"}}, true).message() ==
         "ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'");
   CHECK(config.Set(Pairs{{"timeout", "x"}}, true).message() ==
-        "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be parsed into an integer");
+        "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be "
+        "parsed into an integer");
   CHECK(config.Set(Pairs{{"timeout", "1"}, {"timeout", "2"}}, true).message() ==
         "ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter");
   CHECK(config.Set(Pairs{{"databases", "4"}}, true).message() ==
-        "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config");
+        "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable "
+        "config");
   CHECK(config.Set(Pairs{{"dbfilename", "x"}}, true).message() ==
-        "ERR CONFIG SET failed (possibly related to argument 'dbfilename') - can't set protected config");
+        "ERR CONFIG SET failed (possibly related to argument 'dbfilename') - can't set protected "
+        "config");
   CHECK(config.Current()->Int(Setting::kTimeout) == 5);
 }
 
@@ -202,14 +215,22 @@ TEST_CASE("CONFIG GET finds names, older names and patterns", "[config]") {
 
 TEST_CASE("CONFIG REWRITE keeps comments and order, and reads back as it was", "[config]") {
   const TempDir dir;
-  const std::string file = dir.Write("redis.conf",
-                                     "# first\nport 7001\n\n# about saving\nsave 900 1\nsave 60 5\nport 7002\n# last\nhz 20\n");
+  const std::string file = dir.Write(
+      "redis.conf",
+      "# first\nport 7001\n\n# about saving\nsave 900 1\nsave 60 5\nport 7002\n# last\nhz 20\n");
   Config config(*Parse({file}));
-  REQUIRE(config.Set(Pairs{{"timeout", "33"}, {"requirepass", "a \"b\"\n\xff"}, {"save", "5 6 7 8"},
-                           {"client-output-buffer-limit", "normal 1 2 3"}}, true).ok());
+  REQUIRE(config
+              .Set(Pairs{{"timeout", "33"},
+                         {"requirepass", "a \"b\"\n\xff"},
+                         {"save", "5 6 7 8"},
+                         {"client-output-buffer-limit", "normal 1 2 3"}},
+                   true)
+              .ok());
   REQUIRE(config.Rewrite().ok());
   const std::string text = TempDir::Read(file);
-  CHECK(text.starts_with("# first\nport 7002\n\n# about saving\nsave 5 6\nsave 7 8\n# last\nhz 20\n# Generated by CONFIG REWRITE\n"));
+  CHECK(
+      text.starts_with("# first\nport 7002\n\n# about saving\nsave 5 6\nsave 7 8\n# last\nhz 20\n# "
+                       "Generated by CONFIG REWRITE\n"));
   const Result<StartOptions> again = Parse({file});
   REQUIRE(again.ok());
   const auto all = AllSettings();
@@ -221,10 +242,12 @@ TEST_CASE("CONFIG REWRITE keeps comments and order, and reads back as it was", "
   Config second(*Parse({file}));
   REQUIRE(second.Rewrite().ok());
   CHECK(TempDir::Read(file) == text);
-  CHECK(Config(*Parse({})).Rewrite().message() == "ERR The server is running without a config file");
+  CHECK(Config(*Parse({})).Rewrite().message() ==
+        "ERR The server is running without a config file");
 }
 
-// Every mutable setting takes a value through CONFIG SET, shows it in CONFIG GET and survives a rewrite.
+// Every mutable setting takes a value through CONFIG SET, shows it in CONFIG GET and survives a
+// rewrite.
 TEST_CASE("settings round-trip through a file", "[config]") {
   const TempDir dir;
   const std::string file = dir.Write("redis.conf", "");
@@ -232,17 +255,30 @@ TEST_CASE("settings round-trip through a file", "[config]") {
   const auto all = AllSettings();
   size_t changed = 0;
   for (const SettingSpec& spec : all) {
-    if (!spec.Has(setting_flag::kMutable) || spec.Has(setting_flag::kProtected | setting_flag::kDefaultOnly)) continue;
+    if (!spec.Has(setting_flag::kMutable) ||
+        spec.Has(setting_flag::kProtected | setting_flag::kDefaultOnly))
+      continue;
     CAPTURE(spec.name);
     std::string value;
     switch (spec.type) {
-      case SettingType::kBool: value = spec.default_text == "yes" ? "no" : "yes"; break;
+      case SettingType::kBool:
+        value = spec.default_text == "yes" ? "no" : "yes";
+        break;
       case SettingType::kInt:
-      case SettingType::kMemory: value = std::to_string(spec.min + 1); break;
-      case SettingType::kChoice: value = std::string(spec.choices.substr(spec.choices.rfind('|') + 1)); break;
-      case SettingType::kText: value = "with blank"; break;
-      case SettingType::kWords: value = "1 2"; break;
-      default: continue;
+      case SettingType::kMemory:
+        value = std::to_string(spec.min + 1);
+        break;
+      case SettingType::kChoice:
+        value = std::string(spec.choices.substr(spec.choices.rfind('|') + 1));
+        break;
+      case SettingType::kText:
+        value = "with blank";
+        break;
+      case SettingType::kWords:
+        value = "1 2";
+        break;
+      default:
+        continue;
     }
     CHECK(config.Set(Pairs{{spec.name, value}}, true).ok());
     ++changed;

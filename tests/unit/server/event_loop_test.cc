@@ -45,11 +45,14 @@ struct Pair {
   ~Pair() {
     if (far >= 0) close(far);
   }
-  void Write(std::string_view bytes) const { REQUIRE(write(far, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())); }
+  void Write(std::string_view bytes) const {
+    REQUIRE(write(far, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  }
   std::string Read() const {
     std::string all;
     char buffer[65536];
-    for (ssize_t got = 0; (got = recv(far, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0;) all.append(buffer, static_cast<size_t>(got));
+    for (ssize_t got = 0; (got = recv(far, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0;)
+      all.append(buffer, static_cast<size_t>(got));
     return all;
   }
   void CloseFar() {
@@ -79,13 +82,13 @@ std::vector<IoBackend> Backends() {
   return backends;
 }
 
-#define FOR_EACH_BACKEND                                                               \
-  const IoBackend backend = GENERATE(from_range(Backends()));                          \
-  Recorder events;                                                                     \
-  BlockPool pool;                                                                      \
-  Result<std::unique_ptr<EventLoop>> made = EventLoop::Make(backend, &events);         \
-  REQUIRE(made.ok());                                                                  \
-  EventLoop& loop = **made;                                                            \
+#define FOR_EACH_BACKEND                                                       \
+  const IoBackend backend = GENERATE(from_range(Backends()));                  \
+  Recorder events;                                                             \
+  BlockPool pool;                                                              \
+  Result<std::unique_ptr<EventLoop>> made = EventLoop::Make(backend, &events); \
+  REQUIRE(made.ok());                                                          \
+  EventLoop& loop = **made;                                                    \
   CAPTURE(loop.name())
 
 TEST_CASE("bytes come in and go out", "[loop]") {
@@ -100,12 +103,14 @@ TEST_CASE("bytes come in and go out", "[loop]") {
     loop.QueueSend(connection);
   };
   for (int round = 0; round < 50; ++round) {
-    for (size_t i = 0; i < pairs.size(); ++i) pairs[i]->Write("message " + std::to_string(i) + "." + std::to_string(round) + ";");
+    for (size_t i = 0; i < pairs.size(); ++i)
+      pairs[i]->Write("message " + std::to_string(i) + "." + std::to_string(round) + ";");
     Turn(loop);
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
     std::string expected;
-    for (int round = 0; round < 50; ++round) expected += "message " + std::to_string(i) + "." + std::to_string(round) + ";";
+    for (int round = 0; round < 50; ++round)
+      expected += "message " + std::to_string(i) + "." + std::to_string(round) + ";";
     std::string got;
     CHECK(TurnUntil(loop, [&] {
       got += pairs[i]->Read();
@@ -134,7 +139,8 @@ TEST_CASE("a stream larger than all receive buffers", "[loop]") {
       at += static_cast<size_t>(written);
     }
   });
-  CHECK(TurnUntil(loop, [&] { return events.received[pair.near.get()].size() >= expected.size(); }));
+  CHECK(
+      TurnUntil(loop, [&] { return events.received[pair.near.get()].size() >= expected.size(); }));
   writer.join();
   CHECK(events.received[pair.near.get()] == expected);
   loop.Remove(*pair.near);

@@ -85,7 +85,8 @@ class Wire {
 
 std::string Encode(const std::vector<std::string>& words) {
   std::string text = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+  for (const std::string& word : words)
+    text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
   return text;
 }
 
@@ -95,7 +96,8 @@ std::vector<std::string> Backends() {
   return backends;
 }
 
-CommandRigOptions With(const std::string& backend, std::vector<std::string> settings = {}, unsigned workers = 1) {
+CommandRigOptions With(const std::string& backend, std::vector<std::string> settings = {},
+                       unsigned workers = 1) {
   CommandRigOptions options;
   options.settings = std::move(settings);
   options.settings.insert(options.settings.end(), {"--io", backend});
@@ -103,8 +105,8 @@ CommandRigOptions With(const std::string& backend, std::vector<std::string> sett
   return options;
 }
 
-#define BACKEND                                                       \
-  const std::string backend = GENERATE(from_range(Backends()));       \
+#define BACKEND                                                 \
+  const std::string backend = GENERATE(from_range(Backends())); \
   CAPTURE(backend)
 
 TEST_CASE("pipelines are answered in order, however they are cut", "[session]") {
@@ -114,8 +116,10 @@ TEST_CASE("pipelines are answered in order, however they are cut", "[session]") 
   std::string expected;
   for (int i = 0; i < 10; ++i) {
     const std::string key = "key" + std::to_string(i);
-    requests += Encode({"SET", key, "value" + std::to_string(i)}) + Encode({"GET", key}) + "INCR n\r\n" + Encode({"GET", "none"});
-    expected += "+OK\r\n$6\r\nvalue" + std::to_string(i) + "\r\n:" + std::to_string(i + 1) + "\r\n$-1\r\n";
+    requests += Encode({"SET", key, "value" + std::to_string(i)}) + Encode({"GET", key}) +
+                "INCR n\r\n" + Encode({"GET", "none"});
+    expected +=
+        "+OK\r\n$6\r\nvalue" + std::to_string(i) + "\r\n:" + std::to_string(i + 1) + "\r\n$-1\r\n";
   }
   const Wire whole(rig);
   CHECK(whole.Ask(requests, expected) == expected);
@@ -157,7 +161,8 @@ TEST_CASE("values of every size go in and out unchanged", "[session]") {
   }
 }
 
-// Faults in frames are answered the same whether the frame comes in one piece or cut anywhere (UR-01, UR-02).
+// Faults in frames are answered the same whether the frame comes in one piece or cut anywhere
+// (UR-01, UR-02).
 TEST_CASE("protocol errors end the connection with their text", "[session]") {
   BACKEND;
   CommandRig rig(With(backend));
@@ -171,7 +176,8 @@ TEST_CASE("protocol errors end the connection with their text", "[session]") {
       {"*1\r\n$-1\r\n", length},
       {"*1\r\n$9223372036854775808\r\n", length},
       {"get 'abc\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n<closed>"},
-      {Encode({"PING"}) + "*x\r\n", "+PONG\r\n-ERR Protocol error: invalid multibulk length\r\n<closed>"},
+      {Encode({"PING"}) + "*x\r\n",
+       "+PONG\r\n-ERR Protocol error: invalid multibulk length\r\n<closed>"},
   };
   for (const auto& [bytes, reply] : cases) {
     CAPTURE(bytes);
@@ -187,7 +193,8 @@ TEST_CASE("protocol errors end the connection with their text", "[session]") {
   const Wire fine(rig);
   CHECK(fine.Ask("*-1\r\n*0\r\nPING\r\n", "+PONG\r\n") == "+PONG\r\n");
   CHECK(fine.Silent());
-  CHECK(Eventually([&] { return rig.server().clients().size() == 1; }));  // the faulty ones are gone
+  CHECK(
+      Eventually([&] { return rig.server().clients().size() == 1; }));  // the faulty ones are gone
 }
 
 TEST_CASE("a browser's request is dropped without an answer", "[session]") {
@@ -207,10 +214,14 @@ TEST_CASE("without the password only small requests and AUTH", "[session]") {
   CHECK(wire.Ask(Encode({"GET", "a"}), refused) == refused);
   const std::string unknown = "-ERR unknown command 'NOSUCH', with args beginning with: \r\n";
   CHECK(wire.Ask(Encode({"NOSUCH"}), unknown) == unknown);
-  const std::string pair = "-WRONGPASS invalid username-password pair or user is disabled.\r\n+OK\r\n+OK\r\n";
-  // What follows AUTH in the same pipeline runs with its rights, and without the small-request limits.
+  const std::string pair =
+      "-WRONGPASS invalid username-password pair or user is disabled.\r\n+OK\r\n+OK\r\n";
+  // What follows AUTH in the same pipeline runs with its rights, and without the small-request
+  // limits.
   const std::string large(20000, 'x');
-  CHECK(wire.Ask(Encode({"AUTH", "wrong"}) + Encode({"AUTH", "secret"}) + Encode({"SET", "a", large}), pair) == pair);
+  CHECK(
+      wire.Ask(Encode({"AUTH", "wrong"}) + Encode({"AUTH", "secret"}) + Encode({"SET", "a", large}),
+               pair) == pair);
 
   const Wire many(rig);
   many.Send("*11\r\n");
@@ -264,20 +275,23 @@ TEST_CASE("CLIENT REPLY switches replies off, for one command or for all", "[ses
   CommandRig rig(With(backend));
   const Wire wire(rig);
   const std::string expected = "+OK\r\n$1\r\n3\r\n";
-  CHECK(wire.Ask("CLIENT REPLY OFF\r\nSET a 1\r\nGET a\r\nNOSUCH\r\nCLIENT REPLY ON\r\nCLIENT REPLY SKIP\r\nSET a 3\r\nGET a\r\n",
+  CHECK(wire.Ask("CLIENT REPLY OFF\r\nSET a 1\r\nGET a\r\nNOSUCH\r\nCLIENT REPLY ON\r\nCLIENT "
+                 "REPLY SKIP\r\nSET a 3\r\nGET a\r\n",
                  expected) == expected);
   const Wire quiet(rig);
   quiet.Send("CLIENT REPLY OFF\r\nSET b 1\r\nQUIT\r\n");
   CHECK(quiet.ReadToEnd() == "<closed>");
 }
 
-TEST_CASE("maxclients refuses what is too much and takes new ones when others have gone", "[session]") {
+TEST_CASE("maxclients refuses what is too much and takes new ones when others have gone",
+          "[session]") {
   BACKEND;
   CommandRig rig(With(backend, {"--maxclients", "3"}));
   auto first = std::make_unique<Wire>(rig);
   const Wire second(rig);
   const Wire third(rig);
-  for (const Wire* wire : std::initializer_list<const Wire*>{first.get(), &second, &third}) CHECK(wire->Ask("PING\r\n", "+PONG\r\n") == "+PONG\r\n");
+  for (const Wire* wire : std::initializer_list<const Wire*>{first.get(), &second, &third})
+    CHECK(wire->Ask("PING\r\n", "+PONG\r\n") == "+PONG\r\n");
   const Wire fourth(rig);
   CHECK(fourth.ReadToEnd() == "-ERR max number of clients reached\r\n<closed>");
   first.reset();
@@ -291,7 +305,8 @@ TEST_CASE("a client over its query buffer limit is closed, and others go on", "[
   BACKEND;
   CommandRig rig(With(backend, {"--client-query-buffer-limit", "1mb"}));
   const Wire wire(rig);
-  std::thread writer([&] { wire.Send("*2\r\n$3\r\nGET\r\n$4000000\r\n" + std::string(3'000'000, 'x')); });
+  std::thread writer(
+      [&] { wire.Send("*2\r\n$3\r\nGET\r\n$4000000\r\n" + std::string(3'000'000, 'x')); });
   CHECK(wire.ReadToEnd() == "<closed>");
   writer.join();
   CHECK(rig.server().stats().query_buffer_limit_disconnections.load() == 1);
@@ -306,7 +321,8 @@ TEST_CASE("a client over its output limit is closed, and its replies are freed",
   std::string requests = "*3001\r\n$4\r\nMGET\r\n";
   for (int i = 0; i < 3000; ++i) requests += "$5\r\nlarge\r\n";  // 48 MB of replies
   wire.Send(requests);
-  CHECK(Eventually([&] { return rig.server().stats().output_buffer_limit_disconnections.load() == 1; }));
+  CHECK(Eventually(
+      [&] { return rig.server().stats().output_buffer_limit_disconnections.load() == 1; }));
   CHECK(wire.ReadToEnd().ends_with("<closed>"));
   CHECK(rig("PING") == "+PONG");
 }
@@ -394,7 +410,8 @@ TEST_CASE("a client is killed wherever it lives", "[session]") {
   }
 }
 
-// Under appendfsync always a reply leaves only when its epoch is durable; the fake disk decides when.
+// Under appendfsync always a reply leaves only when its epoch is durable; the fake disk decides
+// when.
 TEST_CASE("held replies go when the log is durable, in order", "[session]") {
   BACKEND;
   FakeDisk disk;
@@ -433,7 +450,8 @@ TEST_CASE("held replies become errors when the disk fails", "[session]") {
   rig.engine().SetDiskDenied("no space");
   rig.server().OnDurable();
   const std::string error =
-      "-MISCONF The log could not be made durable, the outcome of this command is unknown: no space\r\n";
+      "-MISCONF The log could not be made durable, the outcome of this command is unknown: no "
+      "space\r\n";
   CHECK(wire.Read(2 * error.size()) == error + error);
   CHECK(wire.Ask("GET a\r\n", "$1\r\n1\r\n") == "$1\r\n1\r\n");  // reads are answered at once now
 }
