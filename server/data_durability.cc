@@ -16,9 +16,12 @@ FsyncPolicy PolicyOf(const Settings& settings) {
 
 std::string_view PolicyName(FsyncPolicy policy) {
   switch (policy) {
-    case FsyncPolicy::kAlways: return "always";
-    case FsyncPolicy::kEverySecond: return "everysec";
-    case FsyncPolicy::kNo: return "no";
+    case FsyncPolicy::kAlways:
+      return "always";
+    case FsyncPolicy::kEverySecond:
+      return "everysec";
+    case FsyncPolicy::kNo:
+      return "no";
   }
   return "";
 }
@@ -37,25 +40,35 @@ DataDirectoryOptions DirectoryOptionsOf(const Settings& settings) {
   DataDirectoryOptions options;
   options.path = settings.Text(Setting::kDir);
   options.stripe_bits = 0;
-  while ((int64_t{1} << options.stripe_bits) < settings.Int(Setting::kStripes)) ++options.stripe_bits;
+  while ((int64_t{1} << options.stripe_bits) < settings.Int(Setting::kStripes))
+    ++options.stripe_bits;
   options.append_only = settings.Bool(Setting::kAppendOnly);
   options.fsync = PolicyOf(settings);
   options.save_points = SavePointsOf(settings);
   return options;
 }
 
+Status DataDurability::WhenReady() const {
+  if (ready_.load(std::memory_order_acquire)) return Status::Ok();
+  return Status::Busy("the data is still being loaded");
+}
+
 void DataDurability::Connect(Config& config) {
-  directory_.SetStopWritesOnSnapshotError(config.Current()->Bool(Setting::kStopWritesOnBgsaveError));
+  directory_.SetStopWritesOnSnapshotError(
+      config.Current()->Bool(Setting::kStopWritesOnBgsaveError));
   config.OnChange({Setting::kAppendOnly}, [this](const Settings&, const Settings& after) {
+    HOTKV_RETURN_IF_ERROR(WhenReady());
     return directory_.SetAppendOnly(after.Bool(Setting::kAppendOnly));
   });
-  config.OnChange({Setting::kAppendFsync, Setting::kSave, Setting::kStopWritesOnBgsaveError},
-                  [this](const Settings&, const Settings& after) {
-                    directory_.SetFsyncPolicy(PolicyOf(after));
-                    directory_.SetSavePoints(SavePointsOf(after));
-                    directory_.SetStopWritesOnSnapshotError(after.Bool(Setting::kStopWritesOnBgsaveError));
-                    return Status::Ok();
-                  });
+  config.OnChange(
+      {Setting::kAppendFsync, Setting::kSave, Setting::kStopWritesOnBgsaveError},
+      [this](const Settings&, const Settings& after) {
+        HOTKV_RETURN_IF_ERROR(WhenReady());
+        directory_.SetFsyncPolicy(PolicyOf(after));
+        directory_.SetSavePoints(SavePointsOf(after));
+        directory_.SetStopWritesOnSnapshotError(after.Bool(Setting::kStopWritesOnBgsaveError));
+        return Status::Ok();
+      });
 }
 
 DurabilityStatus DataDurability::GetStatus() {
@@ -90,18 +103,24 @@ DurabilityStatus DataDurability::GetStatus() {
 
 Result<uint64_t> DataDurability::BeginSnapshot(SnapshotReason reason) {
   switch (reason) {
-    case SnapshotReason::kSave: return directory_.BeginSnapshot(SnapshotWhy::kSave);
-    case SnapshotReason::kBackgroundSave: return directory_.BeginSnapshot(SnapshotWhy::kBackgroundSave);
-    case SnapshotReason::kRewrite: return directory_.BeginSnapshot(SnapshotWhy::kRewrite);
+    case SnapshotReason::kSave:
+      return directory_.BeginSnapshot(SnapshotWhy::kSave);
+    case SnapshotReason::kBackgroundSave:
+      return directory_.BeginSnapshot(SnapshotWhy::kBackgroundSave);
+    case SnapshotReason::kRewrite:
+      return directory_.BeginSnapshot(SnapshotWhy::kRewrite);
   }
   return Status::Internal("unknown reason of a snapshot");
 }
 
 SnapshotState DataDurability::StateOf(uint64_t snapshot) {
   switch (directory_.OutcomeOf(snapshot)) {
-    case SnapshotOutcome::kRunning: return SnapshotState::kRunning;
-    case SnapshotOutcome::kDone: return SnapshotState::kDone;
-    case SnapshotOutcome::kFailed: return SnapshotState::kFailed;
+    case SnapshotOutcome::kRunning:
+      return SnapshotState::kRunning;
+    case SnapshotOutcome::kDone:
+      return SnapshotState::kDone;
+    case SnapshotOutcome::kFailed:
+      return SnapshotState::kFailed;
   }
   return SnapshotState::kFailed;
 }

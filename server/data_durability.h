@@ -1,7 +1,10 @@
-// DataDurability: the data directory behind the server's DurabilityControl, and the settings that concern it.
+// DataDurability: the data directory behind the server's DurabilityControl, and the settings that
+// concern it.
 //
 // Thread rules: as DurabilityControl. Connect before the workers start.
 #pragma once
+
+#include <atomic>
 
 #include "persistence/data_directory.h"
 #include "server/config/config.h"
@@ -16,8 +19,10 @@ class DataDurability final : public DurabilityControl {
  public:
   explicit DataDurability(DataDirectory* directory) : directory_(*directory) {}
 
-  // appendonly, appendfsync, save and stop-writes-on-bgsave-error reach the directory, now and when they change.
+  // appendonly, appendfsync, save and stop-writes-on-bgsave-error reach the directory, now and when
+  // they change.
   void Connect(Config& config);
+  void SetReady() { ready_.store(true, std::memory_order_release); }
 
   DurabilityStatus GetStatus() override;
   Result<uint64_t> BeginSnapshot(SnapshotReason reason) override;
@@ -30,7 +35,10 @@ class DataDurability final : public DurabilityControl {
   Status Shutdown(bool save) override { return directory_.Stop(save); }
 
  private:
+  // Settings can be changed once the data is loaded and the log has begun.
+  Status WhenReady() const;
   DataDirectory& directory_;
+  std::atomic<bool> ready_{false};
 };
 
 }  // namespace hotkv

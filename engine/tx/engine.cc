@@ -177,7 +177,7 @@ bool Engine::TurnEnd(WorkerState& worker, int64_t budget_ns) {
     more = HasTurnTasks();
   }
   if (active_expire.load(std::memory_order_relaxed) && worker.now_ms >= worker.expire_next_ms &&
-      !disk_denied.load(std::memory_order_relaxed) && !loading.load(std::memory_order_relaxed)) {
+      !disk_denied.load(std::memory_order_relaxed) && !loading.load(std::memory_order_acquire)) {
     more |= ExpireStep(worker, deadline_ns);
   }
   reclaim_.Collect();
@@ -231,6 +231,8 @@ size_t Engine::ExpireStripe(WorkerState& worker, Stripe& stripe) {
 
 Engine::Totals Engine::CountDb(uint32_t db) {
   Totals totals;
+  // Loading threads work on their stripes without locks.
+  if (loading.load(std::memory_order_acquire)) return totals;
   for (uint32_t i = 0; i < keyspace_.stripe_count(); ++i) {
     Stripe& stripe = keyspace_.stripe(i);
     if (stripe.table(db) == nullptr) continue;

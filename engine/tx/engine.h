@@ -154,6 +154,7 @@ class Engine {
   // Effects go to the workers' log buffers (appendonly yes, or a snapshot runs without a log); read inside an epoch.
   std::atomic<bool> log_effects{false};
   std::atomic<bool> always_fsync{false};  // appendfsync always, with a log: replies wait
+  // Cleared with release once loading threads have ended; what they made is read only after an acquire of it.
   std::atomic<bool> loading{false};
   // Disk failure: set with its reason by persistence. Reads are answered, expired keys hidden, not deleted.
   std::atomic<bool> disk_denied{false};

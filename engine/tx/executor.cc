@@ -135,7 +135,7 @@ bool Executor::Refuse(ClientState& client, const CommandSpec& spec, Args args, R
     Reject(client, &spec, "ERR Command not allowed inside a transaction", reply);
     return true;
   }
-  if (!spec.Has(command_flag::kLoading) && engine_->loading.load(std::memory_order_relaxed)) {
+  if (!spec.Has(command_flag::kLoading) && engine_->loading.load(std::memory_order_acquire)) {
     Reject(client, &spec, "LOADING Redis is loading the dataset in memory", reply);
     return true;
   }

@@ -47,7 +47,7 @@ class Server:
     """One server process. kind: 'hotkv' or 'redis'; program: path; options: further arguments."""
 
     def __init__(self, kind, program, options=(), folder=None):
-        self.kind, self.program, self.options = kind, program, list(options)
+        self.kind, self.program, self.options = kind, os.path.abspath(program), list(options)
         self.own_folder = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix=f"hotkv-test-{kind}-")
         self.data = os.path.join(self.folder, "data")
@@ -86,10 +86,13 @@ class Server:
                 return False
             try:
                 with Connection(self.port, timeout=5) as connection:
-                    if connection.call("PING") in (b"+PONG\r\n",) or connection.last_reply[:1] == b"-":
+                    reply = connection.call("PING")
+                    # An error other than LOADING (NOAUTH, ...) is a server that is ready too.
+                    if reply == b"+PONG\r\n" or (reply[:1] == b"-" and not reply.startswith(b"-LOADING")):
                         return True
             except OSError:
-                time.sleep(0.02)
+                pass
+            time.sleep(0.02)
         return False
 
     @property
