@@ -211,7 +211,7 @@ Entry* Txn::Find(uint32_t db, const KeyRef& key) {
     return nullptr;
   }
   AddRelaxed(worker_->hits, 1);
-  (*slot)->set_access_clock(AccessClock());
+  if (touch_) [[likely]] (*slot)->set_access_clock(AccessClock());
   return *slot;
 }
 

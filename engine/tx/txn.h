@@ -38,6 +38,9 @@ class Txn {
   // wait for it under appendfsync always.
   uint64_t CommitAndUnlock();
 
+  // Off while a client runs that asked for CLIENT NO-TOUCH: Find then leaves access clocks alone.
+  void SetTouch(bool on) { touch_ = on; }
+
   // --- the handlers' side ---
   int64_t now_ms() const { return now_ms_; }
   // An entry's access clock is the low byte of now_ms >> this: a unit of 8.2 s, round in 35 minutes.
@@ -127,6 +130,7 @@ class Txn {
   WorkerState* const worker_;
   int64_t now_ms_ = 0;
   bool holds_all_ = false;
+  bool touch_ = true;
   std::vector<Stripe*> locked_;  // ascending
   uint64_t touched_lsn_ = 0;     // newest lsn among stripes unlocked one by one
   std::string tails_;

@@ -1,6 +1,7 @@
 // What HELLO and RESET share with the CLIENT family.
 //
-// Thread rules: handlers run on the client's worker. Other clients are looked at through the ClientRegistry.
+// Thread rules: handlers run on the client's worker. Other clients are looked at through the
+// ClientRegistry.
 #pragma once
 
 #include <string_view>

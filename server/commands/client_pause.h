@@ -1,5 +1,6 @@
-// ClientPause: CLIENT PAUSE's state. The worker asks before it runs a command; a command that is held back is tried
-// again until the pause is over. While writes are paused nothing expires and nothing is evicted either.
+// ClientPause: CLIENT PAUSE's state. The worker asks before it runs a command; a command that is
+// held back is tried again until the pause is over. While writes are paused nothing expires and
+// nothing is evicted either.
 //
 // Thread rules: any thread. Holds() costs one relaxed load while there is no pause.
 #pragma once
@@ -24,7 +25,8 @@ class ClientPause {
   Mode mode(int64_t now_ms);
   // The command must wait. Ends a pause whose time is over.
   bool Holds(const CommandSpec& spec, const ClientState& client, int64_t now_ms) {
-    if (!active()) [[likely]] return false;
+    if (!active()) [[likely]]
+      return false;
     return HoldsSlow(spec, client, now_ms);
   }
 

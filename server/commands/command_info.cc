@@ -172,15 +172,24 @@ void ReplyKeySpecs(ReplyWriter& reply, const CommandSpec& spec) {
 
 std::string_view TypeName(ArgumentType type) {
   switch (type) {
-    case ArgumentType::kString: return "string";
-    case ArgumentType::kInteger: return "integer";
-    case ArgumentType::kDouble: return "double";
-    case ArgumentType::kKey: return "key";
-    case ArgumentType::kPattern: return "pattern";
-    case ArgumentType::kUnixTime: return "unix-time";
-    case ArgumentType::kPureToken: return "pure-token";
-    case ArgumentType::kOneOf: return "oneof";
-    case ArgumentType::kBlock: return "block";
+    case ArgumentType::kString:
+      return "string";
+    case ArgumentType::kInteger:
+      return "integer";
+    case ArgumentType::kDouble:
+      return "double";
+    case ArgumentType::kKey:
+      return "key";
+    case ArgumentType::kPattern:
+      return "pattern";
+    case ArgumentType::kUnixTime:
+      return "unix-time";
+    case ArgumentType::kPureToken:
+      return "pure-token";
+    case ArgumentType::kOneOf:
+      return "oneof";
+    case ArgumentType::kBlock:
+      return "block";
   }
   return "string";
 }
@@ -269,8 +278,9 @@ std::vector<uint32_t> IndexesOf(const KeySpec& spec, Args args) {
 }
 
 bool HasWord(Args args, size_t from, std::string_view upper) {
-  return args.size() > from && std::any_of(args.begin() + static_cast<std::ptrdiff_t>(from), args.end(),
-                                           [&](std::string_view arg) { return EqualsIgnoreCase(arg, upper); });
+  return args.size() > from &&
+         std::any_of(args.begin() + static_cast<std::ptrdiff_t>(from), args.end(),
+                     [&](std::string_view arg) { return EqualsIgnoreCase(arg, upper); });
 }
 
 // Flags that depend on the arguments.
@@ -278,7 +288,8 @@ uint32_t SettledFlags(const CommandSpec& spec, Args args, uint32_t flags) {
   if ((flags & key_flag::kVariableFlags) == 0) return flags;
   constexpr uint32_t kReadAndWrite = key_flag::kReadWrite | key_flag::kAccess | key_flag::kUpdate;
   if (spec.name == "set") {
-    const bool reads = HasWord(args, 3, "GET") || HasWord(args, 3, "IFEQ") || HasWord(args, 3, "IFNE");
+    const bool reads =
+        HasWord(args, 3, "GET") || HasWord(args, 3, "IFEQ") || HasWord(args, 3, "IFNE");
     return reads ? kReadAndWrite : key_flag::kOverwrite | key_flag::kUpdate;
   }
   if (spec.name == "bitfield") {
@@ -297,15 +308,18 @@ std::vector<std::string_view> AclCategoryNames(uint32_t categories) {
 std::optional<uint32_t> FindAclCategory(std::string_view name) {
   for (const NamedBit& named : kAclCategories) {
     if (name.size() == named.name.size() &&
-        std::equal(name.begin(), name.end(), named.name.begin(),
-                   [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; })) {
+        std::equal(name.begin(), name.end(), named.name.begin(), [](char a, char b) {
+          return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b;
+        })) {
       return named.bit;
     }
   }
   return std::nullopt;
 }
 
-void ReplyKeyFlags(ReplyWriter& reply, uint32_t flags) { ReplyNames(reply, NamesOf(kKeyFlags, flags)); }
+void ReplyKeyFlags(ReplyWriter& reply, uint32_t flags) {
+  ReplyNames(reply, NamesOf(kKeyFlags, flags));
+}
 
 uint32_t KeyFlagsOf(const CommandSpec& spec, Args args, uint32_t index) {
   for (const KeySpec& key_spec : spec.key_specs) {

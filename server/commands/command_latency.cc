@@ -24,8 +24,8 @@ void LatencySnapshot::Merge(const LatencyCells& cells) {
 uint64_t LatencySnapshot::PercentileNs(double percent) const {
   if (count_ == 0) return 0;
   const double share = std::clamp(percent, 0.0, 100.0) / 100.0;
-  const auto wanted =
-      std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(share * static_cast<double>(count_) - 1e-9)));
+  const auto wanted = std::max<uint64_t>(
+      1, static_cast<uint64_t>(std::ceil(share * static_cast<double>(count_) - 1e-9)));
   uint64_t seen = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];
@@ -39,10 +39,12 @@ std::vector<LatencySnapshot::Bucket> LatencySnapshot::PowerOfTwoBuckets() const 
   std::vector<Bucket> out;
   uint64_t cumulative = 0;
   size_t cell = 0;
-  for (unsigned bits = kFirstBits; bits <= LatencyCells::kValueBits && cumulative < count_; ++bits) {
+  for (unsigned bits = kFirstBits; bits <= LatencyCells::kValueBits && cumulative < count_;
+       ++bits) {
     const uint64_t level = uint64_t{1} << bits;
     const uint64_t before = cumulative;
-    while (cell < counts_.size() && (bits == LatencyCells::kValueBits || LatencyCells::UpperEndOf(cell) < level)) {
+    while (cell < counts_.size() &&
+           (bits == LatencyCells::kValueBits || LatencyCells::UpperEndOf(cell) < level)) {
       cumulative += counts_[cell++];
     }
     if (cumulative == before) continue;
@@ -53,10 +55,13 @@ std::vector<LatencySnapshot::Bucket> LatencySnapshot::PowerOfTwoBuckets() const 
 }
 
 CommandLatencies::CommandLatencies(unsigned workers, uint32_t commands)
-    : workers_(workers), commands_(commands), slots_(std::make_unique<Slot[]>(size_t{workers} * commands)) {}
+    : workers_(workers),
+      commands_(commands),
+      slots_(std::make_unique<Slot[]>(size_t{workers} * commands)) {}
 
 CommandLatencies::~CommandLatencies() {
-  for (size_t i = 0; i < size_t{workers_} * commands_; ++i) delete slots_[i].cells.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < size_t{workers_} * commands_; ++i)
+    delete slots_[i].cells.load(std::memory_order_relaxed);
 }
 
 LatencyCells* CommandLatencies::Renew(Slot& slot, uint32_t generation) {

@@ -1,9 +1,11 @@
-// CommandLatencies: how long commands ran, a histogram for each worker and command, for LATENCY HISTOGRAM and INFO
-// latencystats. Values are nanoseconds with a relative error below 1/64; above about two minutes they count as the
-// largest. A histogram is made when its command is first run by its worker (16 KiB).
+// CommandLatencies: how long commands ran, a histogram for each worker and command, for LATENCY
+// HISTOGRAM and INFO latencystats. Values are nanoseconds with a relative error below 1/64; above
+// about two minutes they count as the largest. A histogram is made when its command is first run by
+// its worker (16 KiB).
 //
-// Thread rules: Add(worker, ...) only by that worker's thread: its cells have one writer, so no atomic addition is
-// needed. Reading and Reset by any thread; what is read while commands run may miss the last of them.
+// Thread rules: Add(worker, ...) only by that worker's thread: its cells have one writer, so no
+// atomic addition is needed. Reading and Reset by any thread; what is read while commands run may
+// miss the last of them.
 #pragma once
 
 #include <array>
@@ -46,7 +48,8 @@ class LatencySnapshot {
     uint64_t microseconds;
     uint64_t cumulative_count;
   };
-  // Cumulative counts at 1024 ns times powers of two, where they grow; labelled in microseconds as Redis labels them.
+  // Cumulative counts at 1024 ns times powers of two, where they grow; labelled in microseconds as
+  // Redis labels them.
   std::vector<Bucket> PowerOfTwoBuckets() const;
 
  private:
@@ -65,7 +68,8 @@ class CommandLatencies {
     Slot& slot = slots_[worker * commands_ + command];
     LatencyCells* cells = slot.cells.load(std::memory_order_relaxed);
     const uint32_t generation = generation_.load(std::memory_order_relaxed);
-    if (cells == nullptr || slot.generation.load(std::memory_order_relaxed) != generation) [[unlikely]] {
+    if (cells == nullptr || slot.generation.load(std::memory_order_relaxed) != generation)
+        [[unlikely]] {
       cells = Renew(slot, generation);
     }
     std::atomic<uint64_t>& cell = cells->counts[LatencyCells::CellOf(ns)];

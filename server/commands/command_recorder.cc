@@ -31,7 +31,8 @@ std::vector<std::string_view> WithoutSecrets(const CommandSpec* spec, Args args)
   } else if (spec->name == "config|set") {
     for (size_t i = 2; i + 1 < out.size(); i += 2) {
       const int setting = FindSetting(out[i]);
-      const bool secret = setting >= 0 && AllSettings()[static_cast<size_t>(setting)].Has(setting_flag::kSensitive);
+      const bool secret =
+          setting >= 0 && AllSettings()[static_cast<size_t>(setting)].Has(setting_flag::kSensitive);
       if (secret) out[i + 1] = kRedacted;
     }
   }
@@ -112,8 +113,10 @@ void CommandRecorder::UpdateAttention() {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   const int64_t slow_us = slower_than_us_.load(std::memory_order_relaxed);
   const int64_t spike_ms = monitor_.threshold_ms();
-  const int64_t slow_ns = slow_us < 0 || slow_us > kNever / kNanosPerMicro ? kNever : slow_us * kNanosPerMicro;
-  const int64_t spike_ns = spike_ms <= 0 || spike_ms > kNever / kNanosPerMilli ? kNever : spike_ms * kNanosPerMilli;
+  const int64_t slow_ns =
+      slow_us < 0 || slow_us > kNever / kNanosPerMicro ? kNever : slow_us * kNanosPerMicro;
+  const int64_t spike_ns =
+      spike_ms <= 0 || spike_ms > kNever / kNanosPerMilli ? kNever : spike_ms * kNanosPerMilli;
   attention_ns_.store(std::min(slow_ns, spike_ns), std::memory_order_relaxed);
 }
 

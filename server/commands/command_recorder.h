@@ -1,10 +1,12 @@
-// CommandRecorder: what the server remembers of the commands that ran - latency histograms, slow log, latency spikes,
-// errors by prefix - and the baseline that CONFIG RESETSTAT sets. The session calls it after each command.
+// CommandRecorder: what the server remembers of the commands that ran - latency histograms, slow
+// log, latency spikes, errors by prefix - and the baseline that CONFIG RESETSTAT sets. The session
+// calls it after each command.
 //
-// Counters of the engine have one writer and are never set back: RESETSTAT notes their values instead, and INFO
-// subtracts them.
+// Counters of the engine have one writer and are never set back: RESETSTAT notes their values
+// instead, and INFO subtracts them.
 //
-// Thread rules: Record and RecordError(worker, ...): only by that worker's thread. The rest: any thread.
+// Thread rules: Record and RecordError(worker, ...): only by that worker's thread. The rest: any
+// thread.
 #pragma once
 
 #include <algorithm>

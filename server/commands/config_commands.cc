@@ -19,7 +19,8 @@ namespace {
 namespace flag = command_flag;
 namespace acl = acl_category;
 
-// A setting that was asked for by its name, or an older one, is called in the reply as it was in the request.
+// A setting that was asked for by its name, or an older one, is called in the reply as it was in
+// the request.
 std::string_view NameAsked(Args patterns, std::string_view name) {
   for (const std::string_view pattern : patterns) {
     if (GlobIsLiteral(pattern) && FindSetting(pattern) == FindSetting(name)) return pattern;
@@ -59,11 +60,8 @@ void ResetStat(CommandContext& ctx) {
 
 void Help(CommandContext& ctx) {
   ReplyHelp(ctx, "CONFIG",
-            {"GET <pattern> [<pattern> ...]",
-             "    Settings whose names match, with their values.",
-             "RESETSTAT",
-             "    Set the statistics of INFO back.",
-             "REWRITE",
+            {"GET <pattern> [<pattern> ...]", "    Settings whose names match, with their values.",
+             "RESETSTAT", "    Set the statistics of INFO back.", "REWRITE",
              "    Write the present settings into the configuration file.",
              "SET <setting> <value> [<setting> <value> ...]",
              "    Change settings, all of them or none."});
@@ -82,28 +80,66 @@ constexpr uint32_t kAcl = acl::kSlow | acl::kAdmin | acl::kDangerous;
 constexpr std::string_view kAllNodes = "request_policy:all_nodes response_policy:all_succeeded";
 
 constexpr CommandSpec kSubcommands[] = {
-    {.name = "config|get", .arity = -3, .flags = kFlags, .acl = kAcl, .handler = Get,
-     .group = "server", .since = "2.0.0", .summary = "Returns settings.",
-     .complexity = "O(N) where N is the number of settings", .arguments = kGetArguments},
-    {.name = "config|help", .arity = 2, .flags = flag::kLoading | flag::kStale, .acl = acl::kSlow,
-     .handler = Help, .group = "server", .since = "5.0.0",
-     .summary = "Explains the subcommands.", .complexity = "O(1)"},
-    {.name = "config|resetstat", .arity = 2, .flags = kFlags, .acl = kAcl, .handler = ResetStat,
-     .group = "server", .since = "2.0.0", .summary = "Sets statistics back.",
-     .complexity = "O(1)", .tips = kAllNodes},
-    {.name = "config|rewrite", .arity = 2, .flags = kFlags, .acl = kAcl, .handler = Rewrite,
-     .group = "server", .since = "2.8.0",
+    {.name = "config|get",
+     .arity = -3,
+     .flags = kFlags,
+     .acl = kAcl,
+     .handler = Get,
+     .group = "server",
+     .since = "2.0.0",
+     .summary = "Returns settings.",
+     .complexity = "O(N) where N is the number of settings",
+     .arguments = kGetArguments},
+    {.name = "config|help",
+     .arity = 2,
+     .flags = flag::kLoading | flag::kStale,
+     .acl = acl::kSlow,
+     .handler = Help,
+     .group = "server",
+     .since = "5.0.0",
+     .summary = "Explains the subcommands.",
+     .complexity = "O(1)"},
+    {.name = "config|resetstat",
+     .arity = 2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .handler = ResetStat,
+     .group = "server",
+     .since = "2.0.0",
+     .summary = "Sets statistics back.",
+     .complexity = "O(1)",
+     .tips = kAllNodes},
+    {.name = "config|rewrite",
+     .arity = 2,
+     .flags = kFlags,
+     .acl = kAcl,
+     .handler = Rewrite,
+     .group = "server",
+     .since = "2.8.0",
      .summary = "Writes the present settings into the configuration file.",
-     .complexity = "O(1)", .tips = kAllNodes},
-    {.name = "config|set", .arity = -4, .flags = kFlags, .acl = kAcl, .handler = Set,
-     .group = "server", .since = "2.0.0", .summary = "Changes settings.",
-     .complexity = "O(N) where N is the number of settings given", .tips = kAllNodes,
+     .complexity = "O(1)",
+     .tips = kAllNodes},
+    {.name = "config|set",
+     .arity = -4,
+     .flags = kFlags,
+     .acl = kAcl,
+     .handler = Set,
+     .group = "server",
+     .since = "2.0.0",
+     .summary = "Changes settings.",
+     .complexity = "O(N) where N is the number of settings given",
+     .tips = kAllNodes,
      .arguments = kSetArguments},
 };
 
 constexpr CommandSpec kCommands[] = {
-    {.name = "config", .arity = -2, .acl = acl::kSlow, .subcommands = kSubcommands,
-     .group = "server", .since = "2.0.0", .summary = "Commands about settings.",
+    {.name = "config",
+     .arity = -2,
+     .acl = acl::kSlow,
+     .subcommands = kSubcommands,
+     .group = "server",
+     .since = "2.0.0",
+     .summary = "Commands about settings.",
      .complexity = "Depends on subcommand."},
 };
 

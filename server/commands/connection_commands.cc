@@ -21,7 +21,8 @@ namespace flag = command_flag;
 namespace acl = acl_category;
 
 constexpr std::string_view kDefaultUser = "default";
-constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
+constexpr std::string_view kWrongPassword =
+    "WRONGPASS invalid username-password pair or user is disabled.";
 
 // Answers WRONGPASS when the pair is not right.
 bool Authenticate(CommandContext& ctx, std::string_view user, std::string_view password) {
@@ -42,7 +43,8 @@ void Auth(CommandContext& ctx) {
   const bool with_user = ctx.argc() == 3;
   if (!with_user && !Client::Of(ctx.client).server().AuthRequired()) {
     return ctx.reply.Error(
-        "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your "
         "configuration is correct?");
   }
   const std::string_view user = with_user ? ctx.arg(1) : kDefaultUser;
@@ -99,8 +101,10 @@ void Hello(CommandContext& ctx) {
   if (options.user && !Authenticate(ctx, *options.user, options.password)) return;
   if (!client.authenticated) {
     return ctx.reply.Error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> "
-        "<pass> option can be used to authenticate the client and select the RESP protocol version at the same time");
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "<proto> AUTH <user> "
+        "<pass> option can be used to authenticate the client and select the RESP protocol version "
+        "at the same time");
   }
   if (options.name) SetClientName(client, *options.name);
   if (options.version) {
@@ -130,7 +134,8 @@ void Ping(CommandContext& ctx) {
   const ClientShared& shared = Client::Of(ctx.client).shared;
   const bool subscribed = shared.subscriptions.load(std::memory_order_relaxed) +
                               shared.pattern_subscriptions.load(std::memory_order_relaxed) +
-                              shared.shard_subscriptions.load(std::memory_order_relaxed) != 0;
+                              shared.shard_subscriptions.load(std::memory_order_relaxed) !=
+                          0;
   if (subscribed && !ctx.reply.resp3()) {
     // Looks like the messages that a subscribed RESP2 client expects.
     ctx.reply.ArrayHeader(2);
@@ -162,6 +167,7 @@ void Reset(CommandContext& ctx) {
   client.authenticated = !client.server().AuthRequired();
   client.shared.monitor.store(false, std::memory_order_relaxed);
   client.shared.no_evict.store(false, std::memory_order_relaxed);
+  client.no_touch = false;
   client.shared.no_touch.store(false, std::memory_order_relaxed);
   SetClientName(client, "");
   ctx.reply.Simple("RESET");
@@ -171,7 +177,8 @@ void Select(CommandContext& ctx) {
   int64_t db = 0;
   if (!ctx.ParseInt(1, &db)) return;
   if (db < INT32_MIN || db > INT32_MAX) {
-    return ctx.reply.Error("ERR value is out of range, value must between -2147483648 and 2147483647");
+    return ctx.reply.Error(
+        "ERR value is out of range, value must between -2147483648 and 2147483647");
   }
   if (db < 0 || db >= static_cast<int64_t>(ctx.engine.keyspace().databases())) {
     return ctx.reply.Error("ERR DB index is out of range");
@@ -188,7 +195,11 @@ constexpr ArgumentSpec kEchoArguments[] = {{.name = "message"}};
 constexpr ArgumentSpec kHelloAuth[] = {{.name = "username"}, {.name = "password"}};
 constexpr ArgumentSpec kHelloBlock[] = {
     {.name = "protover", .type = ArgumentType::kInteger},
-    {.name = "auth", .type = ArgumentType::kBlock, .token = "AUTH", .optional = true, .children = kHelloAuth},
+    {.name = "auth",
+     .type = ArgumentType::kBlock,
+     .token = "AUTH",
+     .optional = true,
+     .children = kHelloAuth},
     {.name = "clientname", .token = "SETNAME", .optional = true},
 };
 constexpr ArgumentSpec kHelloArguments[] = {
@@ -197,38 +208,82 @@ constexpr ArgumentSpec kHelloArguments[] = {
 constexpr ArgumentSpec kPingArguments[] = {{.name = "message", .optional = true}};
 constexpr ArgumentSpec kSelectArguments[] = {{.name = "index", .type = ArgumentType::kInteger}};
 
-constexpr uint32_t kAlways = flag::kNoScript | flag::kLoading | flag::kStale | flag::kFast | flag::kNoAuth |
-                             flag::kAllowBusy;
+constexpr uint32_t kAlways = flag::kNoScript | flag::kLoading | flag::kStale | flag::kFast |
+                             flag::kNoAuth | flag::kAllowBusy;
 constexpr uint32_t kFastConnection = acl::kConnection | acl::kFast;
 
 constexpr CommandSpec kCommands[] = {
-    {.name = "auth", .arity = -2, .flags = kAlways, .acl = kFastConnection, .handler = Auth,
-     .group = "connection", .since = "1.0.0", .summary = "Gives the password of the connection.",
-     .complexity = "O(1)", .arguments = kAuthArguments},
-    {.name = "echo", .arity = 2, .flags = flag::kLoading | flag::kStale | flag::kFast,
-     .acl = kFastConnection, .handler = Echo,
-     .group = "connection", .since = "1.0.0", .summary = "Returns the given text.",
-     .complexity = "O(1)", .arguments = kEchoArguments},
-    {.name = "hello", .arity = -1, .flags = kAlways, .acl = kFastConnection, .handler = Hello,
-     .group = "connection", .since = "6.0.0",
+    {.name = "auth",
+     .arity = -2,
+     .flags = kAlways,
+     .acl = kFastConnection,
+     .handler = Auth,
+     .group = "connection",
+     .since = "1.0.0",
+     .summary = "Gives the password of the connection.",
+     .complexity = "O(1)",
+     .arguments = kAuthArguments},
+    {.name = "echo",
+     .arity = 2,
+     .flags = flag::kLoading | flag::kStale | flag::kFast,
+     .acl = kFastConnection,
+     .handler = Echo,
+     .group = "connection",
+     .since = "1.0.0",
+     .summary = "Returns the given text.",
+     .complexity = "O(1)",
+     .arguments = kEchoArguments},
+    {.name = "hello",
+     .arity = -1,
+     .flags = kAlways,
+     .acl = kFastConnection,
+     .handler = Hello,
+     .group = "connection",
+     .since = "6.0.0",
      .summary = "Chooses the protocol version and tells about server and connection.",
-     .complexity = "O(1)", .arguments = kHelloArguments},
-    {.name = "ping", .arity = -1, .flags = flag::kFast, .acl = kFastConnection, .handler = Ping,
-     .group = "connection", .since = "1.0.0", .summary = "Answers PONG, or the given text.",
-     .complexity = "O(1)", .tips = "request_policy:all_shards response_policy:all_succeeded",
+     .complexity = "O(1)",
+     .arguments = kHelloArguments},
+    {.name = "ping",
+     .arity = -1,
+     .flags = flag::kFast,
+     .acl = kFastConnection,
+     .handler = Ping,
+     .group = "connection",
+     .since = "1.0.0",
+     .summary = "Answers PONG, or the given text.",
+     .complexity = "O(1)",
+     .tips = "request_policy:all_shards response_policy:all_succeeded",
      .arguments = kPingArguments},
-    {.name = "quit", .arity = -1, .flags = kAlways | flag::kImmediateInMulti, .acl = kFastConnection,
+    {.name = "quit",
+     .arity = -1,
+     .flags = kAlways | flag::kImmediateInMulti,
+     .acl = kFastConnection,
      .handler = Quit,
-     .group = "connection", .since = "1.0.0", .summary = "Closes the connection.", .complexity = "O(1)",
-     .deprecated_since = "7.2.0", .replaced_by = "just closing the connection"},
-    {.name = "reset", .arity = 1, .flags = kAlways | flag::kImmediateInMulti, .acl = kFastConnection,
+     .group = "connection",
+     .since = "1.0.0",
+     .summary = "Closes the connection.",
+     .complexity = "O(1)",
+     .deprecated_since = "7.2.0",
+     .replaced_by = "just closing the connection"},
+    {.name = "reset",
+     .arity = 1,
+     .flags = kAlways | flag::kImmediateInMulti,
+     .acl = kFastConnection,
      .handler = Reset,
-     .group = "connection", .since = "6.2.0", .summary = "Makes the connection as it was when it was new.",
+     .group = "connection",
+     .since = "6.2.0",
+     .summary = "Makes the connection as it was when it was new.",
      .complexity = "O(1)"},
-    {.name = "select", .arity = 2, .flags = flag::kLoading | flag::kStale | flag::kFast,
-     .acl = kFastConnection, .handler = Select,
-     .group = "connection", .since = "1.0.0", .summary = "Changes the connection's database.",
-     .complexity = "O(1)", .arguments = kSelectArguments},
+    {.name = "select",
+     .arity = 2,
+     .flags = flag::kLoading | flag::kStale | flag::kFast,
+     .acl = kFastConnection,
+     .handler = Select,
+     .group = "connection",
+     .since = "1.0.0",
+     .summary = "Changes the connection's database.",
+     .complexity = "O(1)",
+     .arguments = kSelectArguments},
 };
 
 }  // namespace

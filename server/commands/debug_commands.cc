@@ -1,4 +1,5 @@
-// DEBUG. One command without subcommand specs, as in Redis, and only where enable-debug-command allows it.
+// DEBUG. One command without subcommand specs, as in Redis, and only where enable-debug-command
+// allows it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +27,7 @@ namespace acl = acl_category;
 constexpr size_t kDigestDigits = 40;
 constexpr std::chrono::milliseconds kPollInterval{1};
 
-std::string DigestText(uint64_t digest) {
-  return fmt::format("{:0{}x}", digest, kDigestDigits);
-}
+std::string DigestText(uint64_t digest) { return fmt::format("{:0{}x}", digest, kDigestDigits); }
 
 void TakeWholeKeyspace(CommandContext& ctx) {
   if (!ctx.txn.holds_all()) ctx.txn.StopWorld();
@@ -81,8 +80,9 @@ void SetActiveExpire(CommandContext& ctx) {
 
 // --- loading again ---
 
-// The disk, once this worker has the whole keyspace; null: answered with an error. What follows waits for the disk with
-// everybody stopped, as in Redis: between saving and loading nothing may change.
+// The disk, once this worker has the whole keyspace; null: answered with an error. What follows
+// waits for the disk with everybody stopped, as in Redis: between saving and loading nothing may
+// change.
 DurabilityControl* DiskForReload(CommandContext& ctx) {
   DurabilityControl* disk = ServerOf(ctx).durability_or_null();
   if (disk == nullptr) {
@@ -115,7 +115,8 @@ bool SnapshotNow(CommandContext& ctx, DurabilityControl& disk) {
     disk.HelpSnapshot(ctx.worker);
     std::this_thread::sleep_for(kPollInterval);
   }
-  if (state == SnapshotState::kFailed) ctx.reply.Error("ERR " + disk.GetStatus().last_snapshot_error);
+  if (state == SnapshotState::kFailed)
+    ctx.reply.Error("ERR " + disk.GetStatus().last_snapshot_error);
   return state == SnapshotState::kDone;
 }
 
@@ -184,7 +185,8 @@ void PopulateOne(CommandContext& ctx, const Population& population, int64_t i) {
 void Populate(CommandContext& ctx) {
   constexpr int64_t kValueBytesMax = 512 * 1024 * 1024;
   Population population;
-  const auto count = ParseBounded(ctx, 2, {0, INT64_MAX}, "value is out of range, must be positive");
+  const auto count =
+      ParseBounded(ctx, 2, {0, INT64_MAX}, "value is out of range, must be positive");
   if (!count) return;
   population.count = *count;
   if (ctx.argc() >= 4) population.prefix = ctx.arg(3);
@@ -275,7 +277,8 @@ void Protocol(CommandContext& ctx) {
 
 void ErrorReply(CommandContext& ctx) {
   std::string text(ctx.arg(2));
-  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
   ctx.reply.Error(text);
 }
 
@@ -285,31 +288,32 @@ void LogMessage(CommandContext& ctx) {
 }
 
 void Help(CommandContext& ctx) {
-  ReplyHelp(ctx, "DEBUG",
-            {"CHANGE-REPL-ID",
-             "    Take a new replication id.",
-             "DIGEST",
-             "    A hash of everything stored, whatever its order.",
-             "DIGEST-VALUE <key> [<key> ...]",
-             "    A hash of each key's value.",
-             "ERROR <string>",
-             "    Answer with this error.",
-             "LOADAOF",
-             "    Empty the keyspace and load it from snapshot and log.",
-             "LOG <message>",
-             "    Write a line into the server's log.",
-             "OBJECT <key>",
-             "    How the key's value is kept.",
-             "POPULATE <count> [<prefix>] [<size>]",
-             "    Make string keys <prefix>:<number> (default prefix: key), if they are not there.",
-             "PROTOCOL (string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false)",
-             "    Answer with a reply of this type.",
-             "RELOAD [NOSAVE]",
-             "    Take a snapshot, empty the keyspace and load it again.",
-             "SET-ACTIVE-EXPIRE (0|1)",
-             "    Delete keys past their time only when they are touched, or in the background too.",
-             "SLEEP <seconds>",
-             "    Stop the thread that serves this connection."});
+  ReplyHelp(
+      ctx, "DEBUG",
+      {"CHANGE-REPL-ID",
+       "    Take a new replication id.",
+       "DIGEST",
+       "    A hash of everything stored, whatever its order.",
+       "DIGEST-VALUE <key> [<key> ...]",
+       "    A hash of each key's value.",
+       "ERROR <string>",
+       "    Answer with this error.",
+       "LOADAOF",
+       "    Empty the keyspace and load it from snapshot and log.",
+       "LOG <message>",
+       "    Write a line into the server's log.",
+       "OBJECT <key>",
+       "    How the key's value is kept.",
+       "POPULATE <count> [<prefix>] [<size>]",
+       "    Make string keys <prefix>:<number> (default prefix: key), if they are not there.",
+       "PROTOCOL (string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false)",
+       "    Answer with a reply of this type.",
+       "RELOAD [NOSAVE]",
+       "    Take a snapshot, empty the keyspace and load it again.",
+       "SET-ACTIVE-EXPIRE (0|1)",
+       "    Delete keys past their time only when they are touched, or in the background too.",
+       "SLEEP <seconds>",
+       "    Stop the thread that serves this connection."});
 }
 
 struct Subcommand {
@@ -359,10 +363,14 @@ void Debug(CommandContext& ctx) {
 }
 
 constexpr CommandSpec kCommands[] = {
-    {.name = "debug", .arity = -2,
+    {.name = "debug",
+     .arity = -2,
      .flags = flag::kAdmin | flag::kNoScript | flag::kLoading | flag::kStale,
-     .acl = acl::kSlow | acl::kAdmin | acl::kDangerous, .handler = Debug, .group = "server",
-     .since = "1.0.0", .summary = "Commands for tests and for finding faults.",
+     .acl = acl::kSlow | acl::kAdmin | acl::kDangerous,
+     .handler = Debug,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Commands for tests and for finding faults.",
      .complexity = "Depends on subcommand."},
 };
 

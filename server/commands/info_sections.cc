@@ -60,7 +60,8 @@ void WriteServerInfo(const InfoContext& ctx) {
   out.Line("io_threads_active", server.worker_count() > 1);
   const auto settings = server.config().Current();
   std::string bind;
-  for (const std::string& address : settings->Words(Setting::kBind)) bind += "bind=" + address + ",";
+  for (const std::string& address : settings->Words(Setting::kBind))
+    bind += "bind=" + address + ",";
   if (server.tcp_port() != 0) {
     out.Line("listener0", fmt::format("name=tcp,{}port={}", bind, server.tcp_port()));
   }

@@ -1,4 +1,5 @@
-// INFO's sections of counters: stats, commands, errors, latencies, keyspace, and what is HotKV's own.
+// INFO's sections of counters: stats, commands, errors, latencies, keyspace, and what is HotKV's
+// own.
 #include <cmath>
 #include <string>
 
@@ -94,9 +95,10 @@ void WriteCommandStatsInfo(const InfoContext& ctx) {
     const double mean = c.calls == 0 ? 0
                                      : static_cast<double>(c.nanoseconds) / kNanosPerMicro /
                                            static_cast<double>(c.calls);
-    ctx.out.Line("cmdstat_" + SafeName(ctx.server.engine().commands().at(id).name),
-                 fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}",
-                             c.calls, micros, mean, c.rejected, c.failed));
+    ctx.out.Line(
+        "cmdstat_" + SafeName(ctx.server.engine().commands().at(id).name),
+        fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}",
+                    c.calls, micros, mean, c.rejected, c.failed));
   }
 }
 
@@ -119,7 +121,8 @@ void WriteLatencyStatsInfo(const InfoContext& ctx) {
     std::string values;
     for (const double percent : percentiles) {
       const double micros = static_cast<double>(snapshot.PercentileNs(percent)) / kNanosPerMicro;
-      values += fmt::format("{}p{}={:.3f}", values.empty() ? "" : ",", DoubleToText(percent), micros);
+      values +=
+          fmt::format("{}p{}={:.3f}", values.empty() ? "" : ",", DoubleToText(percent), micros);
     }
     ctx.out.Line("latency_percentiles_usec_" + SafeName(commands.at(id).name), values);
   }
@@ -131,9 +134,8 @@ void WriteKeyspaceInfo(const InfoContext& ctx) {
   for (uint32_t db = 0; db < engine.keyspace().databases(); ++db) {
     if (engine.keyspace().Size(db) == 0) continue;
     const Engine::Totals totals = engine.CountDb(db);
-    ctx.out.Line(fmt::format("db{}", db),
-                 fmt::format("keys={},expires={},avg_ttl=0,subexpiry=0", totals.keys,
-                             totals.volatile_keys));
+    ctx.out.Line(fmt::format("db{}", db), fmt::format("keys={},expires={},avg_ttl=0,subexpiry=0",
+                                                      totals.keys, totals.volatile_keys));
   }
 }
 

@@ -26,7 +26,7 @@ class InfoWriter {
   void Line(std::string_view name, const char* value) { Line(name, std::string_view(value)); }
   void Line(std::string_view name, bool value) { Line(name, value ? "1" : "0"); }
   template <typename Integer>
-    requires std::is_integral_v<Integer>
+  requires std::is_integral_v<Integer>
   void Line(std::string_view name, Integer value) {
     fmt::format_to(std::back_inserter(text_), "{}:{}\r\n", name, value);
   }

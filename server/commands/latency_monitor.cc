@@ -50,19 +50,16 @@ Spread SpreadOf(const std::vector<LatencyMonitor::Sample>& samples) {
 // What to look at when an event of this name shows up.
 std::string_view AdviceFor(std::string_view event) {
   if (event == "command") {
-    return "Commands over many elements took this long. See SLOWLOG GET for which ones; SCAN and its relatives, or "
+    return "Commands over many elements took this long. See SLOWLOG GET for which ones; SCAN and "
+           "its relatives, or "
            "smaller values, keep single calls short.";
   }
   if (event == "fast-command") {
-    return "Commands that touch one element took this long: the process did not get the CPU, memory was swapped out, "
-           "or the machine stood still. Compare with other processes' load and with swap (vmstat 1).";
+    return "Commands that touch one element took this long: the process did not get the CPU, "
+           "memory was swapped out, "
+           "or the machine stood still. Compare with other processes' load and with swap (vmstat "
+           "1).";
   }
-  if (event == "log-sync") {
-    return "The disk took this long to make the log durable. Look for other writers on the same disk (iostat -x 1), or "
-           "relax appendfsync.";
-  }
-  if (event == "snapshot-step") return "Encoding one stripe took this long: some value in it is very large.";
-  if (event == "expire-cycle") return "Very many keys expired at the same moment: spread their times.";
   return "";
 }
 
@@ -72,7 +69,8 @@ void LatencyMonitor::Add(std::string_view event, int64_t milliseconds, int64_t n
   if (!Exceeds(milliseconds)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   auto it = events_.find(event);
-  if (it == events_.end()) it = events_.emplace(std::string(event), Event{std::string(event), 0, {}}).first;
+  if (it == events_.end())
+    it = events_.emplace(std::string(event), Event{std::string(event), 0, {}}).first;
   Event& e = it->second;
   e.milliseconds_max = std::max(e.milliseconds_max, milliseconds);
   if (!e.samples.empty() && e.samples.back().time_s == now_s) {
@@ -112,8 +110,8 @@ size_t LatencyMonitor::Reset(std::string_view event) {
 
 std::string LatencyGraph(const LatencyMonitor::Event& event, int64_t now_s) {
   const Spread spread = SpreadOf(event.samples);
-  std::string out = fmt::format("{} - high {} ms, low {} ms (all time high {} ms)\n", event.name, spread.high,
-                                spread.low, event.milliseconds_max);
+  std::string out = fmt::format("{} - high {} ms, low {} ms (all time high {} ms)\n", event.name,
+                                spread.high, spread.low, event.milliseconds_max);
   out.append(kGraphColumns, '-');
   out += '\n';
   const size_t shown = std::min(event.samples.size(), kGraphColumns);
@@ -149,24 +147,29 @@ std::string LatencyGraph(const LatencyMonitor::Event& event, int64_t now_s) {
   return out;
 }
 
-std::string LatencyReport(const std::vector<LatencyMonitor::Event>& events, int64_t threshold_ms, int64_t now_s) {
+std::string LatencyReport(const std::vector<LatencyMonitor::Event>& events, int64_t threshold_ms,
+                          int64_t now_s) {
   if (events.empty() && threshold_ms == 0) {
     return "Latency monitoring is off, so there is nothing to report. Switch it on with "
-           "CONFIG SET latency-monitor-threshold <milliseconds>: what takes longer is then recorded.\n";
+           "CONFIG SET latency-monitor-threshold <milliseconds>: what takes longer is then "
+           "recorded.\n";
   }
   if (events.empty()) {
     return fmt::format("No event took {} ms or longer since recording began.\n", threshold_ms);
   }
-  std::string out = fmt::format("{} kind(s) of event took {} ms or longer:\n", events.size(), threshold_ms);
+  std::string out =
+      fmt::format("{} kind(s) of event took {} ms or longer:\n", events.size(), threshold_ms);
   for (const LatencyMonitor::Event& event : events) {
     const Spread spread = SpreadOf(event.samples);
     const int64_t first_s = event.samples.front().time_s;
     const auto gaps = static_cast<double>(std::max<size_t>(1, event.samples.size() - 1));
     const double period_s = static_cast<double>(event.samples.back().time_s - first_s) / gaps;
     fmt::format_to(std::back_inserter(out),
-                   "\n{}: {} spike(s), {:.0f} ms on average, {:.0f} ms mean deviation, {:.1f} s apart, worst {} ms, the "
+                   "\n{}: {} spike(s), {:.0f} ms on average, {:.0f} ms mean deviation, {:.1f} s "
+                   "apart, worst {} ms, the "
                    "last {} ago.\n",
-                   event.name, event.samples.size(), spread.mean, spread.deviation, period_s, event.milliseconds_max,
+                   event.name, event.samples.size(), spread.mean, spread.deviation, period_s,
+                   event.milliseconds_max,
                    AgeLabel(std::max<int64_t>(0, now_s - event.samples.back().time_s)));
     const std::string_view advice = AdviceFor(event.name);
     if (!advice.empty()) fmt::format_to(std::back_inserter(out), "  {}\n", advice);

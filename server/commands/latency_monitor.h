@@ -1,7 +1,9 @@
-// LatencyMonitor: spikes by event ("command", "fast-command", "log-sync", ...), for LATENCY. An event is kept when it
-// took at least latency-monitor-threshold milliseconds; of one second only the longest.
+// LatencyMonitor: spikes by event ("command", "fast-command"), for LATENCY. An
+// event is kept when it took at least latency-monitor-threshold milliseconds; of one second only
+// the longest.
 //
-// Thread rules: any thread. Exceeds() is one relaxed load; the mutex is taken only for a spike and by LATENCY.
+// Thread rules: any thread. Exceeds() is one relaxed load; the mutex is taken only for a spike and
+// by LATENCY.
 #pragma once
 
 #include <atomic>
@@ -29,7 +31,9 @@ class LatencyMonitor {
   };
 
   // 0: off.
-  void SetThreshold(int64_t milliseconds) { threshold_ms_.store(milliseconds, std::memory_order_relaxed); }
+  void SetThreshold(int64_t milliseconds) {
+    threshold_ms_.store(milliseconds, std::memory_order_relaxed);
+  }
   int64_t threshold_ms() const { return threshold_ms_.load(std::memory_order_relaxed); }
   bool Exceeds(int64_t milliseconds) const {
     const int64_t threshold = threshold_ms();
@@ -51,9 +55,11 @@ class LatencyMonitor {
   std::map<std::string, Event, std::less<>> events_;  // guarded by mutex_
 };
 
-// "event - high 120 ms, low 3 ms (all time high 500 ms)", a rule, and a chart of the samples, newest right.
+// "event - high 120 ms, low 3 ms (all time high 500 ms)", a rule, and a chart of the samples,
+// newest right.
 std::string LatencyGraph(const LatencyMonitor::Event& event, int64_t now_s);
 // What LATENCY DOCTOR says.
-std::string LatencyReport(const std::vector<LatencyMonitor::Event>& events, int64_t threshold_ms, int64_t now_s);
+std::string LatencyReport(const std::vector<LatencyMonitor::Event>& events, int64_t threshold_ms,
+                          int64_t now_s);
 
 }  // namespace hotkv

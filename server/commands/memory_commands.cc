@@ -111,17 +111,22 @@ void Doctor(CommandContext& ctx) {
     text = "There is too little data to say anything about its memory.\n";
   } else {
     if (Ratio(resident, use.total()) > kWasted) {
-      say(fmt::format("{} are resident for {} in use: memory that was freed is still held. MEMORY PURGE gives it back.",
+      say(
+          fmt::format("{} are resident for {} in use: memory that was freed is still held. MEMORY "
+                      "PURGE gives it back.",
                       HumanBytes(resident), HumanBytes(use.total())));
     }
     if (Ratio(use.clients, use.total()) > kMuch) {
-      say(fmt::format("Buffers of clients take {}: see omem and qbuf in CLIENT LIST.", HumanBytes(use.clients)));
+      say(fmt::format("Buffers of clients take {}: see omem and qbuf in CLIENT LIST.",
+                      HumanBytes(use.clients)));
     }
     if (Ratio(use.log, use.total()) > kMuch) {
-      say(fmt::format("{} of effects wait for the disk, which is slower than the writes.", HumanBytes(use.log)));
+      say(fmt::format("{} of effects wait for the disk, which is slower than the writes.",
+                      HumanBytes(use.log)));
     }
     if (limit > 0 && use.total() > limit) {
-      say(fmt::format("{} are in use, over maxmemory ({}).", HumanBytes(use.total()), HumanBytes(limit)));
+      say(fmt::format("{} are in use, over maxmemory ({}).", HumanBytes(use.total()),
+                      HumanBytes(limit)));
     }
     if (text.empty()) text = "Nothing is wrong with memory.\n";
   }
@@ -141,17 +146,12 @@ void Purge(CommandContext& ctx) {
 }
 
 void Help(CommandContext& ctx) {
-  ReplyHelp(ctx, "MEMORY",
-            {"DOCTOR",
-             "    A report on memory in words.",
-             "MALLOC-STATS",
-             "    The allocator's own statistics.",
-             "PURGE",
-             "    Give free memory back to the system.",
-             "STATS",
-             "    How much memory is used for what.",
-             "USAGE <key> [SAMPLES <count>]",
-             "    Bytes that a key and its value take, all elements counted."});
+  ReplyHelp(
+      ctx, "MEMORY",
+      {"DOCTOR", "    A report on memory in words.", "MALLOC-STATS",
+       "    The allocator's own statistics.", "PURGE", "    Give free memory back to the system.",
+       "STATS", "    How much memory is used for what.", "USAGE <key> [SAMPLES <count>]",
+       "    Bytes that a key and its value take, all elements counted."});
 }
 
 constexpr KeySpec kUsageKeys[] = {
@@ -163,34 +163,73 @@ constexpr ArgumentSpec kUsageArguments[] = {
 };
 
 constexpr CommandSpec kSubcommands[] = {
-    {.name = "memory|doctor", .arity = 2, .acl = acl::kSlow, .handler = Doctor,
-     .group = "server", .since = "4.0.0", .summary = "Reports on memory in words.",
+    {.name = "memory|doctor",
+     .arity = 2,
+     .acl = acl::kSlow,
+     .handler = Doctor,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Reports on memory in words.",
      .complexity = "O(1)",
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
-    {.name = "memory|help", .arity = 2, .flags = flag::kLoading | flag::kStale,
-     .acl = acl::kSlow, .handler = Help, .group = "server", .since = "4.0.0",
-     .summary = "Explains the subcommands.", .complexity = "O(1)"},
-    {.name = "memory|malloc-stats", .arity = 2, .acl = acl::kSlow, .handler = MallocStats,
-     .group = "server", .since = "4.0.0", .summary = "Returns the allocator's statistics.",
+    {.name = "memory|help",
+     .arity = 2,
+     .flags = flag::kLoading | flag::kStale,
+     .acl = acl::kSlow,
+     .handler = Help,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Explains the subcommands.",
+     .complexity = "O(1)"},
+    {.name = "memory|malloc-stats",
+     .arity = 2,
+     .acl = acl::kSlow,
+     .handler = MallocStats,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Returns the allocator's statistics.",
      .complexity = "Depends on the allocator.",
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
-    {.name = "memory|purge", .arity = 2, .acl = acl::kSlow, .handler = Purge, .group = "server",
-     .since = "4.0.0", .summary = "Gives free memory back to the system.",
+    {.name = "memory|purge",
+     .arity = 2,
+     .acl = acl::kSlow,
+     .handler = Purge,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Gives free memory back to the system.",
      .complexity = "Depends on the allocator.",
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
-    {.name = "memory|stats", .arity = 2, .acl = acl::kSlow, .handler = Stats, .group = "server",
-     .since = "4.0.0", .summary = "Tells how much memory is used for what.",
+    {.name = "memory|stats",
+     .arity = 2,
+     .acl = acl::kSlow,
+     .handler = Stats,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Tells how much memory is used for what.",
      .complexity = "O(1)",
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
-    {.name = "memory|usage", .arity = -3, .flags = flag::kReadOnly, .acl = acl::kRead | acl::kSlow,
-     .keys = {2, 2, 1}, .handler = Usage, .group = "server", .since = "4.0.0",
-     .summary = "Returns the bytes that a key and its value take.", .complexity = "O(1)",
-     .key_specs = kUsageKeys, .arguments = kUsageArguments},
+    {.name = "memory|usage",
+     .arity = -3,
+     .flags = flag::kReadOnly,
+     .acl = acl::kRead | acl::kSlow,
+     .keys = {2, 2, 1},
+     .handler = Usage,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Returns the bytes that a key and its value take.",
+     .complexity = "O(1)",
+     .key_specs = kUsageKeys,
+     .arguments = kUsageArguments},
 };
 
 constexpr CommandSpec kCommands[] = {
-    {.name = "memory", .arity = -2, .acl = acl::kSlow, .subcommands = kSubcommands,
-     .group = "server", .since = "4.0.0", .summary = "Commands about memory.",
+    {.name = "memory",
+     .arity = -2,
+     .acl = acl::kSlow,
+     .subcommands = kSubcommands,
+     .group = "server",
+     .since = "4.0.0",
+     .summary = "Commands about memory.",
      .complexity = "Depends on subcommand."},
 };
 

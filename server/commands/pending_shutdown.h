@@ -1,5 +1,5 @@
-// PendingShutdown: the SHUTDOWN that waits for its snapshot, so that SHUTDOWN ABORT can take it back. A later attempt
-// takes the place of an earlier one.
+// PendingShutdown: the SHUTDOWN that waits for its snapshot, so that SHUTDOWN ABORT can take it
+// back. A later attempt takes the place of an earlier one.
 //
 // Thread rules: any thread.
 #pragma once

@@ -1,7 +1,7 @@
 // SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, SHUTDOWN, WAIT, WAITAOF.
 //
-// None of them blocks its worker: a snapshot is encoded by the workers themselves between turns, and a wait for the disk
-// parks the client.
+// None of them blocks its worker: a snapshot is encoded by the workers themselves between turns,
+// and a wait for the disk parks the client.
 #include <limits>
 #include <optional>
 #include <string>
@@ -141,14 +141,16 @@ void Shutdown(CommandContext& ctx) {
   if (!ParseShutdown(ctx, &options)) return;
   Server& server = ServerOf(ctx);
   if (options.abort) {
-    server.pending_shutdown().Abort() ? ctx.reply.Ok() : ctx.reply.Error("ERR No shutdown in progress.");
+    server.pending_shutdown().Abort() ? ctx.reply.Ok()
+                                      : ctx.reply.Error("ERR No shutdown in progress.");
     return;
   }
   DurabilityControl* disk = server.durability_or_null();
   const auto never = [](Client&, bool) { return false; };
   if (!WantsSnapshot(server, disk, options.save)) {
     server.RequestShutdown(ShutdownSave::kNoSave);
-    return Client::Of(ctx.client).Park(never, 0, Client::ParkKind::kInternal);  // the connection ends with the server
+    return Client::Of(ctx.client)
+        .Park(never, 0, Client::ParkKind::kInternal);  // the connection ends with the server
   }
   constexpr std::string_view kFailed = "ERR Errors trying to SHUTDOWN. Check logs.";
   const Result<uint64_t> snapshot = disk->BeginSnapshot(SnapshotReason::kSave);
@@ -165,7 +167,8 @@ void Shutdown(CommandContext& ctx) {
     const SnapshotState state = begun ? disk->StateOf(number) : SnapshotState::kFailed;
     if (state == SnapshotState::kRunning) return false;
     if (state == SnapshotState::kFailed && !options.force) {
-      Log(LogLevel::kWarning, "Not shut down: the snapshot failed: " + disk->GetStatus().last_snapshot_error);
+      Log(LogLevel::kWarning,
+          "Not shut down: the snapshot failed: " + disk->GetStatus().last_snapshot_error);
       server.pending_shutdown().Abort();
       client.reply.Error(kFailed);
       return true;
@@ -181,8 +184,8 @@ void Shutdown(CommandContext& ctx) {
 
 // The timeout argument in milliseconds, 0: none.
 std::optional<int64_t> ParseTimeout(CommandContext& ctx, size_t index) {
-  const auto ms = ParseBounded(ctx, index, {kInt64Min, kInt64Max},
-                               "timeout is not an integer or out of range");
+  const auto ms =
+      ParseBounded(ctx, index, {kInt64Min, kInt64Max}, "timeout is not an integer or out of range");
   if (!ms) return std::nullopt;
   if (*ms < 0) {
     ctx.reply.Error("ERR timeout is negative");
@@ -206,8 +209,8 @@ void Wait(CommandContext& ctx) {
     if (expired) client.reply.Integer(0);
     return expired;
   };
-  Client::Of(ctx.client).Park(done, *timeout_ms == 0 ? 0 : ctx.now_ms() + *timeout_ms,
-                              Client::ParkKind::kBlocking);
+  Client::Of(ctx.client)
+      .Park(done, *timeout_ms == 0 ? 0 : ctx.now_ms() + *timeout_ms, Client::ParkKind::kBlocking);
 }
 
 void ReplyAcknowledged(ReplyWriter& reply, bool local) {
@@ -245,12 +248,15 @@ void WaitAof(CommandContext& ctx) {
     if (enough || expired) ReplyAcknowledged(client.reply, is_durable());
     return enough || expired;
   };
-  Client::Of(ctx.client).Park(done, *timeout_ms == 0 ? 0 : ctx.now_ms() + *timeout_ms,
-                              Client::ParkKind::kBlocking);
+  Client::Of(ctx.client)
+      .Park(done, *timeout_ms == 0 ? 0 : ctx.now_ms() + *timeout_ms, Client::ParkKind::kBlocking);
 }
 
 constexpr ArgumentSpec kBgSaveArguments[] = {
-    {.name = "schedule", .type = ArgumentType::kPureToken, .token = "SCHEDULE", .optional = true,
+    {.name = "schedule",
+     .type = ArgumentType::kPureToken,
+     .token = "SCHEDULE",
+     .optional = true,
      .since = "3.2.2"},
 };
 constexpr ArgumentSpec kShutdownSaves[] = {
@@ -258,13 +264,24 @@ constexpr ArgumentSpec kShutdownSaves[] = {
     {.name = "save", .type = ArgumentType::kPureToken, .token = "SAVE"},
 };
 constexpr ArgumentSpec kShutdownArguments[] = {
-    {.name = "save-selector", .type = ArgumentType::kOneOf, .optional = true,
+    {.name = "save-selector",
+     .type = ArgumentType::kOneOf,
+     .optional = true,
      .children = kShutdownSaves},
-    {.name = "now", .type = ArgumentType::kPureToken, .token = "NOW", .optional = true,
+    {.name = "now",
+     .type = ArgumentType::kPureToken,
+     .token = "NOW",
+     .optional = true,
      .since = "7.0.0"},
-    {.name = "force", .type = ArgumentType::kPureToken, .token = "FORCE", .optional = true,
+    {.name = "force",
+     .type = ArgumentType::kPureToken,
+     .token = "FORCE",
+     .optional = true,
      .since = "7.0.0"},
-    {.name = "abort", .type = ArgumentType::kPureToken, .token = "ABORT", .optional = true,
+    {.name = "abort",
+     .type = ArgumentType::kPureToken,
+     .token = "ABORT",
+     .optional = true,
      .since = "7.0.0"},
 };
 constexpr ArgumentSpec kWaitArguments[] = {
@@ -282,35 +299,75 @@ constexpr uint32_t kSaveFlags = flag::kAdmin | flag::kNoScript | flag::kNoAsyncL
 constexpr uint32_t kWaitAcl = acl::kSlow | acl::kBlocking | acl::kConnection;
 
 constexpr CommandSpec kCommands[] = {
-    {.name = "bgrewriteaof", .arity = 1, .flags = kSaveFlags, .acl = kAdminAcl,
-     .handler = BgRewriteAof, .group = "server", .since = "1.0.0",
+    {.name = "bgrewriteaof",
+     .arity = 1,
+     .flags = kSaveFlags,
+     .acl = kAdminAcl,
+     .handler = BgRewriteAof,
+     .group = "server",
+     .since = "1.0.0",
      .summary = "Takes a snapshot in the background and drops the log that it covers.",
      .complexity = "O(1)"},
-    {.name = "bgsave", .arity = -1, .flags = kSaveFlags, .acl = kAdminAcl, .handler = BgSave,
-     .group = "server", .since = "1.0.0", .summary = "Takes a snapshot in the background.",
-     .complexity = "O(1)", .arguments = kBgSaveArguments},
-    {.name = "lastsave", .arity = 1, .flags = flag::kLoading | flag::kStale | flag::kFast,
-     .acl = acl::kFast | acl::kAdmin | acl::kDangerous, .handler = LastSave, .group = "server",
-     .since = "1.0.0", .summary = "Returns when the newest snapshot was finished.",
-     .complexity = "O(1)", .tips = "nondeterministic_output"},
-    {.name = "save", .arity = 1, .flags = kSaveFlags | flag::kNoMulti, .acl = kAdminAcl,
-     .handler = Save, .group = "server", .since = "1.0.0",
+    {.name = "bgsave",
+     .arity = -1,
+     .flags = kSaveFlags,
+     .acl = kAdminAcl,
+     .handler = BgSave,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Takes a snapshot in the background.",
+     .complexity = "O(1)",
+     .arguments = kBgSaveArguments},
+    {.name = "lastsave",
+     .arity = 1,
+     .flags = flag::kLoading | flag::kStale | flag::kFast,
+     .acl = acl::kFast | acl::kAdmin | acl::kDangerous,
+     .handler = LastSave,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Returns when the newest snapshot was finished.",
+     .complexity = "O(1)",
+     .tips = "nondeterministic_output"},
+    {.name = "save",
+     .arity = 1,
+     .flags = kSaveFlags | flag::kNoMulti,
+     .acl = kAdminAcl,
+     .handler = Save,
+     .group = "server",
+     .since = "1.0.0",
      .summary = "Takes a snapshot and answers when it is finished.",
      .complexity = "O(N) where N is the number of keys"},
-    {.name = "shutdown", .arity = -1,
+    {.name = "shutdown",
+     .arity = -1,
      .flags = flag::kAdmin | flag::kNoScript | flag::kLoading | flag::kStale | flag::kNoMulti |
               flag::kAllowBusy,
-     .acl = kAdminAcl, .handler = Shutdown, .group = "server", .since = "1.0.0",
+     .acl = kAdminAcl,
+     .handler = Shutdown,
+     .group = "server",
+     .since = "1.0.0",
      .summary = "Makes everything durable and stops the server.",
      .complexity = "O(N) with a snapshot, where N is the number of keys",
      .arguments = kShutdownArguments},
-    {.name = "wait", .arity = 3, .flags = flag::kBlocking, .acl = kWaitAcl, .handler = Wait,
-     .group = "generic", .since = "3.0.0",
-     .summary = "Waits until replicas have the connection's writes.", .complexity = "O(1)",
-     .tips = "request_policy:all_shards response_policy:agg_min", .arguments = kWaitArguments},
-    {.name = "waitaof", .arity = 4, .flags = flag::kBlocking, .acl = kWaitAcl,
-     .handler = WaitAof, .group = "generic", .since = "7.2.0",
-     .summary = "Waits until the connection's writes are durable.", .complexity = "O(1)",
+    {.name = "wait",
+     .arity = 3,
+     .flags = flag::kBlocking,
+     .acl = kWaitAcl,
+     .handler = Wait,
+     .group = "generic",
+     .since = "3.0.0",
+     .summary = "Waits until replicas have the connection's writes.",
+     .complexity = "O(1)",
+     .tips = "request_policy:all_shards response_policy:agg_min",
+     .arguments = kWaitArguments},
+    {.name = "waitaof",
+     .arity = 4,
+     .flags = flag::kBlocking,
+     .acl = kWaitAcl,
+     .handler = WaitAof,
+     .group = "generic",
+     .since = "7.2.0",
+     .summary = "Waits until the connection's writes are durable.",
+     .complexity = "O(1)",
      .tips = "request_policy:all_shards response_policy:agg_min",
      .arguments = kWaitAofArguments},
 };

@@ -20,7 +20,8 @@ Result<std::vector<double>> Percentiles(const Settings& settings) {
   std::vector<double> percentiles;
   for (const std::string& word : settings.Words(Setting::kLatencyTrackingPercentiles)) {
     const std::optional<double> value = ParseDouble(word);
-    if (!value) return Status::InvalidArgument("Invalid latency-tracking-info-percentiles parameters");
+    if (!value)
+      return Status::InvalidArgument("Invalid latency-tracking-info-percentiles parameters");
     if (*value < 0 || *value > 100) {
       return Status::InvalidArgument(
           "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
@@ -56,12 +57,10 @@ void ResetStatistics(Server& server) {
 void ConnectRecorder(Config& config, CommandRecorder& recorder) {
   const Status status = Apply(*config.Current(), recorder);
   if (!status.ok()) Log(LogLevel::kWarning, status.message());
-  config.OnChange({Setting::kSlowlogLogSlowerThan, Setting::kSlowlogMaxLen,
-                   Setting::kLatencyMonitorThreshold, Setting::kLatencyTracking,
-                   Setting::kLatencyTrackingPercentiles},
-                  [&recorder](const Settings&, const Settings& after) {
-                    return Apply(after, recorder);
-                  });
+  config.OnChange(
+      {Setting::kSlowlogLogSlowerThan, Setting::kSlowlogMaxLen, Setting::kLatencyMonitorThreshold,
+       Setting::kLatencyTracking, Setting::kLatencyTrackingPercentiles},
+      [&recorder](const Settings&, const Settings& after) { return Apply(after, recorder); });
 }
 
 }  // namespace hotkv

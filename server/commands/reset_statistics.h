@@ -11,7 +11,8 @@ class Server;
 
 void ResetStatistics(Server& server);
 
-// Applies the settings about slow log and latency, now and at every later change. Before the workers start.
+// Applies the settings about slow log and latency, now and at every later change. Before the
+// workers start.
 void ConnectRecorder(Config& config, CommandRecorder& recorder);
 
 }  // namespace hotkv

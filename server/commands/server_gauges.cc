@@ -28,7 +28,8 @@ MemoryUse MeasureMemory(Server& server) {
   use.entries = NotNegative(totals.entry_bytes);
   use.tables = NotNegative(totals.table_bytes);
   use.stripes = uint64_t{engine.keyspace().stripe_count()} * sizeof(Stripe);
-  for (const ObjectRef<Object>& object : engine.objects().All()) use.objects += object->MemoryBytes();
+  for (const ObjectRef<Object>& object : engine.objects().All())
+    use.objects += object->MemoryBytes();
   server.clients().ForEach([&](Client& client) {
     use.clients += sizeof(Client) + client.shared.query_bytes.load(std::memory_order_relaxed) +
                    client.shared.query_free_bytes.load(std::memory_order_relaxed) +

@@ -1,8 +1,10 @@
-// ServerGauges: figures of the server that have to be sampled - commands and bytes a second, memory in use and its peak -
-// and the decision that follows from the last: over maxmemory, commands that need memory are refused.
+// ServerGauges: figures of the server that have to be sampled - commands and bytes a second, memory
+// in use and its peak - and the decision that follows from the last: over maxmemory, commands that
+// need memory are refused.
 //
-// Memory in use is counted, not asked of the allocator: entries and values, tables, objects, buffers of clients and log.
-// Files that are mapped (vectors of an index) do not count, since the kernel takes them back when it needs memory.
+// Memory in use is counted, not asked of the allocator: entries and values, tables, objects,
+// buffers of clients and log. Files that are mapped (vectors of an index) do not count, since the
+// kernel takes them back when it needs memory.
 //
 // Thread rules: Tick by one worker, ten times a second. The rest by any thread.
 #pragma once

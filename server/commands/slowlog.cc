@@ -15,7 +15,8 @@ std::vector<std::string> ShortenArguments(std::span<const std::string_view> args
     if (i + 1 == count && count != args.size()) {
       out.push_back(fmt::format("... ({} more arguments)", args.size() - count + 1));
     } else if (args[i].size() > Slowlog::kArgumentBytesMax) {
-      out.push_back(fmt::format("{}... ({} more bytes)", args[i].substr(0, Slowlog::kArgumentBytesMax),
+      out.push_back(fmt::format("{}... ({} more bytes)",
+                                args[i].substr(0, Slowlog::kArgumentBytesMax),
                                 args[i].size() - Slowlog::kArgumentBytesMax));
     } else {
       out.emplace_back(args[i]);

@@ -1,6 +1,6 @@
-// Slowlog: the last commands that ran longer than slowlog-log-slower-than, for SLOWLOG GET. Run time and waiting time
-// (for the log's room, for data to become resident, for durability) are kept apart: a command that waited long and ran
-// briefly was not slow itself.
+// Slowlog: the last commands that ran longer than slowlog-log-slower-than, for SLOWLOG GET. Run
+// time and waiting time (for the log's room, for data to become resident, for durability) are kept
+// apart: a command that waited long and ran briefly was not slow itself.
 //
 // Thread rules: any thread; one mutex, taken only by commands over the threshold and by SLOWLOG.
 #pragma once
@@ -27,7 +27,8 @@ struct SlowlogEntry {
 
 class Slowlog {
  public:
-  static constexpr size_t kArgumentsMax = 32;        // of one entry; the last then says how many more there were
+  static constexpr size_t kArgumentsMax =
+      32;  // of one entry; the last then says how many more there were
   static constexpr size_t kArgumentBytesMax = 128;
 
   // Keeps the newest `capacity` entries.

@@ -70,9 +70,11 @@ TEST_CASE("CLIENT LIST: the fields that clients read, in Redis's order") {
   const std::string line = rig.Tree("CLIENT LIST").text;
   size_t last = 0;
   for (const char* name :
-       {"id", "addr", "laddr", "fd", "name", "age", "idle", "flags", "db", "sub", "psub", "ssub", "multi", "watch",
-        "qbuf", "qbuf-free", "argv-mem", "multi-mem", "rbs", "rbp", "obl", "oll", "omem", "tot-mem", "events", "cmd",
-        "user", "redir", "resp", "lib-name", "lib-ver", "io-thread", "tot-net-in", "tot-net-out", "tot-cmds"}) {
+       {"id",    "addr",      "laddr",    "fd",        "name",       "age",         "idle",
+        "flags", "db",        "sub",      "psub",      "ssub",       "multi",       "watch",
+        "qbuf",  "qbuf-free", "argv-mem", "multi-mem", "rbs",        "rbp",         "obl",
+        "oll",   "omem",      "tot-mem",  "events",    "cmd",        "user",        "redir",
+        "resp",  "lib-name",  "lib-ver",  "io-thread", "tot-net-in", "tot-net-out", "tot-cmds"}) {
     INFO(name);
     const size_t at = (" " + line).find(std::string(" ") + name + "=");
     REQUIRE(at != std::string::npos);
@@ -152,9 +154,36 @@ TEST_CASE("CLIENT NO-EVICT and NO-TOUCH show in the flags") {
   CHECK(rig("CLIENT NO-TOUCH foo") == "-ERR syntax error");
 }
 
+TEST_CASE("CLIENT NO-TOUCH: the connection's commands leave access clocks alone, except TOUCH") {
+  CommandRig rig;
+  rig("SET k v");
+  Keyspace& keyspace = rig.engine().keyspace();
+  const KeyRef key = keyspace.MakeRef("k");
+  Stripe& stripe = keyspace.stripe(key.stripe);
+  const auto make_old = [&] {
+    const SpinLockGuard guard(stripe.lock);
+    Entry* entry = *keyspace.Find(stripe, 0, key);
+    entry->set_access_clock(static_cast<uint8_t>(entry->access_clock() - 100));
+  };
+  make_old();
+  CHECK(rig("CLIENT NO-TOUCH ON") == "+OK");
+  CHECK(rig("GET k") == "$v");
+  CHECK(rig.Tree("OBJECT IDLETIME k").integer > 700);
+  CHECK(rig("TOUCH k") == ":1");
+  CHECK(rig.Tree("OBJECT IDLETIME k").integer < 20);
+  make_old();
+  CHECK(rig.As(1, "GET k") == "$v");  // another connection does touch
+  CHECK(rig.Tree("OBJECT IDLETIME k").integer < 20);
+  make_old();
+  CHECK(rig("CLIENT NO-TOUCH OFF") == "+OK");
+  CHECK(rig("GET k") == "$v");
+  CHECK(rig.Tree("OBJECT IDLETIME k").integer < 20);
+}
+
 TEST_CASE("CLIENT PAUSE WRITE: writes wait, reads do not, UNPAUSE lets them go") {
   CommandRig rig({.workers = 2});
   rig.As(1, "PING");
+  rig("CONFIG SET slowlog-log-slower-than 0");
   CHECK(rig("CLIENT PAUSE 100000 WRITE") == "+OK");
   RespClient& writer = rig.client(1);
   writer.Append({"SET", "k", "v"});
@@ -168,6 +197,13 @@ TEST_CASE("CLIENT PAUSE WRITE: writes wait, reads do not, UNPAUSE lets them go")
   REQUIRE(reply.ok());
   CHECK(reply->text == "OK");
   CHECK(rig("GET k") == "$v");
+  // The slow log tells waiting from running.
+  rig("CONFIG SET slowlog-log-slower-than -1");
+  for (const RespValue& entry : rig.Tree("SLOWLOG GET -1 WITHWAITS").items) {
+    const bool waited = entry.items[3].items[0].text == "SET";
+    CHECK((entry.items[6].integer >= 10'000) == waited);
+    CHECK(entry.items[2].integer < entry.items[6].integer + 1'000'000);
+  }
 }
 
 TEST_CASE("CLIENT PAUSE: everything waits until the time is over") {

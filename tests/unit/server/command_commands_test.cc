@@ -16,7 +16,8 @@ std::set<std::string> Texts(const RespValue& value) {
 
 std::string UpperSubcommand(std::string_view full_name) {
   std::string name(full_name.substr(full_name.find('|') + 1));
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return static_cast<char>(std::toupper(c)); });
   return name;
 }
 
@@ -52,9 +53,10 @@ TEST_CASE("COMMAND: the table that dispatch uses, in all forms") {
 
 TEST_CASE("COMMAND: every command is described") {
   CommandRig rig;
-  const std::set<std::string_view> groups = {"generic",    "string", "list",      "set",         "sorted-set",
-                                             "hash",       "pubsub", "transactions", "connection", "server",
-                                             "scripting",  "stream", "bitmap",    "hyperloglog", "geo"};
+  const std::set<std::string_view> groups = {
+      "generic",   "string", "list",         "set",         "sorted-set",
+      "hash",      "pubsub", "transactions", "connection",  "server",
+      "scripting", "stream", "bitmap",       "hyperloglog", "geo"};
   for (uint32_t id = 0; id < rig.table().count(); ++id) {
     const CommandSpec& spec = rig.table().at(id);
     INFO(spec.name);
@@ -96,8 +98,10 @@ TEST_CASE("HELP of each container names every subcommand") {
 TEST_CASE("COMMAND INFO and DOCS: named commands, unknown ones") {
   CommandRig rig;
   CHECK(rig("COMMAND INFO get") ==
-        "[[$get :2 [+readonly +fast] :1 :1 :1 [+@read +@string +@fast] [] [[$flags [+RO +access] $begin_search [$type "
-        "$index $spec [$index :1]] $find_keys [$type $range $spec [$lastkey :0 $keystep :1 $limit :0]]]] []]]");
+        "[[$get :2 [+readonly +fast] :1 :1 :1 [+@read +@string +@fast] [] [[$flags [+RO +access] "
+        "$begin_search [$type "
+        "$index $spec [$index :1]] $find_keys [$type $range $spec [$lastkey :0 $keystep :1 $limit "
+        ":0]]]] []]]");
   const RespValue some = rig.Tree("COMMAND INFO nosuch CONFIG|SET config|nosuch");
   REQUIRE(some.items.size() == 3);
   CHECK(some.items[0].is_null());
@@ -119,8 +123,10 @@ TEST_CASE("COMMAND INFO and DOCS: named commands, unknown ones") {
 TEST_CASE("COMMAND in RESP3: sets and maps where Redis has them") {
   CommandRig rig({.protocol = 3});
   CHECK(rig("COMMAND INFO get") ==
-        "[[$get :2 <+readonly +fast> :1 :1 :1 <+@read +@string +@fast> <> <{$flags <+RO +access> $begin_search {$type "
-        "$index $spec {$index :1}} $find_keys {$type $range $spec {$lastkey :0 $keystep :1 $limit :0}}}> <>]]");
+        "[[$get :2 <+readonly +fast> :1 :1 :1 <+@read +@string +@fast> <> <{$flags <+RO +access> "
+        "$begin_search {$type "
+        "$index $spec {$index :1}} $find_keys {$type $range $spec {$lastkey :0 $keystep :1 $limit "
+        ":0}}}> <>]]");
   CHECK(rig.Tree("COMMAND DOCS get").type == RespType::kMap);
 }
 
@@ -130,10 +136,12 @@ TEST_CASE("COMMAND LIST: filters") {
         std::set<std::string>{"config|resetstat", "config|rewrite"});
   CHECK(rig("COMMAND LIST FILTERBY MODULE json") == "[]");
   CHECK(rig("COMMAND LIST FILTERBY ACLCAT nosuch") == "[]");
-  const std::set<std::string> connection = Texts(rig.Tree("COMMAND LIST FILTERBY ACLCAT Connection"));
+  const std::set<std::string> connection =
+      Texts(rig.Tree("COMMAND LIST FILTERBY ACLCAT Connection"));
   for (uint32_t id = 0; id < rig.table().count(); ++id) {
     const CommandSpec& spec = rig.table().at(id);
-    CHECK(connection.contains(std::string(spec.name)) == ((spec.acl & acl_category::kConnection) != 0));
+    CHECK(connection.contains(std::string(spec.name)) ==
+          ((spec.acl & acl_category::kConnection) != 0));
   }
   CHECK(rig("COMMAND LIST FILTERBY FOO x") == "-ERR syntax error");
   CHECK(rig("COMMAND LIST FILTERBY PATTERN") == "-ERR syntax error");
@@ -149,13 +157,18 @@ TEST_CASE("COMMAND GETKEYS and GETKEYSANDFLAGS") {
   CHECK(rig("COMMAND GETKEYSANDFLAGS GET a") == "[[$a [+RO +access]]]");
   CHECK(rig("COMMAND GETKEYSANDFLAGS SET a b") == "[[$a [+OW +update]]]");
   CHECK(rig("COMMAND GETKEYSANDFLAGS SET a b GET") == "[[$a [+RW +access +update]]]");
-  CHECK(rig("COMMAND GETKEYSANDFLAGS RENAME a b") == "[[$a [+RW +access +delete]] [$b [+OW +update]]]");
+  CHECK(rig("COMMAND GETKEYSANDFLAGS RENAME a b") ==
+        "[[$a [+RW +access +delete]] [$b [+OW +update]]]");
 }
 
 TEST_CASE("key flags: ranges that end before the last argument, numbers of keys, keywords") {
   static constexpr KeySpec kSpecs[] = {
       {.flags = key_flag::kOverwrite, .begin = 1},
-      {.flags = key_flag::kReadOnly, .begin = 2, .find = KeySpec::Find::kKeynum, .keynum = 0, .first = 1},
+      {.flags = key_flag::kReadOnly,
+       .begin = 2,
+       .find = KeySpec::Find::kKeynum,
+       .keynum = 0,
+       .first = 1},
       {.flags = key_flag::kRemove, .begin = -1, .begin_keyword = "STORE"},
   };
   static constexpr CommandSpec kSpec{.name = "x", .keys = {1, 1, 1}, .key_specs = kSpecs};
@@ -167,7 +180,8 @@ TEST_CASE("key flags: ranges that end before the last argument, numbers of keys,
   // Not found by any: what the command does as a whole.
   CHECK(KeyFlagsOf(kSpec, call, 5) == (key_flag::kReadOnly | key_flag::kAccess));
 
-  static constexpr KeySpec kHalf[] = {{.flags = key_flag::kReadOnly, .begin = 1, .last = -1, .limit = 2}};
+  static constexpr KeySpec kHalf[] = {
+      {.flags = key_flag::kReadOnly, .begin = 1, .last = -1, .limit = 2}};
   static constexpr CommandSpec kXread{.name = "y", .keys = {1, 1, 1}, .key_specs = kHalf};
   const std::vector<std::string_view> streams = {"y", "s1", "s2", "1-1", "2-2"};
   CHECK(KeyFlagsOf(kXread, streams, 1) == key_flag::kReadOnly);

@@ -42,8 +42,8 @@ TEST_CASE("latency histogram: percentiles and cumulative counts against the sort
   REQUIRE(snapshot.count() == values.size());
   CHECK(latencies.Read(0).count() == 0);
   for (const double percent : {0.1, 10.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-    const auto rank = static_cast<size_t>(
-        std::ceil(percent / 100 * static_cast<double>(values.size()) - 1e-9));
+    const auto rank =
+        static_cast<size_t>(std::ceil(percent / 100 * static_cast<double>(values.size()) - 1e-9));
     const auto exact = static_cast<double>(values[std::max<size_t>(rank, 1) - 1]);
     const auto got = static_cast<double>(snapshot.PercentileNs(percent));
     CHECK(got >= exact);
@@ -54,8 +54,8 @@ TEST_CASE("latency histogram: percentiles and cumulative counts against the sort
     // The level whose label this is.
     uint64_t level = 1024;
     while ((level + level / 128 - 1) / 1000 != bucket.microseconds) level *= 2;
-    const auto below = static_cast<uint64_t>(
-        std::lower_bound(values.begin(), values.end(), level) - values.begin());
+    const auto below = static_cast<uint64_t>(std::lower_bound(values.begin(), values.end(), level) -
+                                             values.begin());
     CHECK(bucket.cumulative_count == below);
     CHECK(bucket.cumulative_count > last);
     last = bucket.cumulative_count;
@@ -67,11 +67,13 @@ TEST_CASE("latency histogram: labels are those of Redis") {
   CommandLatencies latencies(1, 1);
   for (uint64_t ns = 1000; ns < 40'000'000'000; ns *= 2) latencies.Add(0, 0, ns);
   std::vector<uint64_t> labels;
-  for (const auto& bucket : latencies.Read(0).PowerOfTwoBuckets()) labels.push_back(bucket.microseconds);
+  for (const auto& bucket : latencies.Read(0).PowerOfTwoBuckets())
+    labels.push_back(bucket.microseconds);
   // 33, 66, 264, 1056, 2113, 4227, 33816 and 270532 as seen from a Redis server.
-  const std::vector<uint64_t> expected = {1,     2,     4,     8,      16,     33,      66,      132,     264,
-                                          528,   1056,  2113,  4227,   8454,   16908,   33816,   67633,   135266,
-                                          270532, 541065, 1082130, 2164260, 4328521, 8657043, 17314086, 34628173};
+  const std::vector<uint64_t> expected = {
+      1,      2,      4,       8,       16,      33,      66,       132,     264,
+      528,    1056,   2113,    4227,    8454,    16908,   33816,    67633,   135266,
+      270532, 541065, 1082130, 2164260, 4328521, 8657043, 17314086, 34628173};
   CHECK(labels == expected);
 }
 
@@ -138,7 +140,7 @@ TEST_CASE("latency monitor: threshold, one sample a second, the oldest go") {
   CHECK(event.samples.back().time_s == 399);
   CHECK(event.samples.front().time_s == 400 - static_cast<int64_t>(LatencyMonitor::kSamplesMax));
   CHECK(event.milliseconds_max == 30);  // of all time
-  monitor.Add("log-sync", 70, 400);
+  monitor.Add("fast-command", 70, 400);
   CHECK(monitor.Reset("nosuch") == 0);
   CHECK(monitor.Reset("command") == 1);
   CHECK(monitor.Events().size() == 1);
@@ -183,7 +185,8 @@ TEST_CASE("recorder: which commands are remembered, without passwords") {
     recorder.RecordSlow({&spec, words, 0, 0, "", ""});
     return recorder.slowlog().Newest(1)[0].args;
   };
-  CHECK(recorded(kAuth, {"AUTH", "u", "p"}) == std::vector<std::string>{"AUTH", "(redacted)", "(redacted)"});
+  CHECK(recorded(kAuth, {"AUTH", "u", "p"}) ==
+        std::vector<std::string>{"AUTH", "(redacted)", "(redacted)"});
   CHECK(recorded(kHello, {"HELLO", "3", "AUTH", "u", "p", "SETNAME", "n"}) ==
         std::vector<std::string>{"HELLO", "3", "AUTH", "(redacted)", "(redacted)", "SETNAME", "n"});
   CHECK(recorded(kConfigSet, {"CONFIG", "SET", "requirepass", "p", "port", "1"}) ==
@@ -196,7 +199,8 @@ TEST_CASE("recorder: errors by prefix, bounded; a reset starts all counters anew
   recorder.RecordError(0, "ERR");
   recorder.RecordError(0, "ERR");
   recorder.RecordError(0, "WRONGTYPE");
-  CHECK(recorder.Errors() == std::map<std::string, uint64_t, std::less<>>{{"ERR", 2}, {"WRONGTYPE", 1}});
+  CHECK(recorder.Errors() ==
+        std::map<std::string, uint64_t, std::less<>>{{"ERR", 2}, {"WRONGTYPE", 1}});
   for (int i = 0; i < 1000; ++i) recorder.RecordError(0, "E" + std::to_string(i));
   CHECK(recorder.Errors().size() <= 128);
 

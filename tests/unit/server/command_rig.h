@@ -1,5 +1,5 @@
-// A real server on a loopback port with all of the server's commands, and clients of it; and a disk that does what the
-// test says.
+// A real server on a loopback port with all of the server's commands, and clients of it; and a disk
+// that does what the test says.
 //
 //   CommandRig rig;
 //   CHECK(rig("SET k v") == "+OK");
@@ -164,10 +164,9 @@ class CommandRig {
 
  private:
   static std::vector<std::span<const CommandSpec>> Families() {
-    return {StringCommands(),      GenericCommands(),     TransactionCommands(),
-            ConnectionCommands(),  ClientCommands(),      CommandCommands(),
-            ServerCommands(),      ConfigCommands(),      PersistenceCommands(),
-            DebugCommands(),       MemoryCommands(),      MonitoringCommands()};
+    return {StringCommands(),      GenericCommands(), TransactionCommands(), ConnectionCommands(),
+            ClientCommands(),      CommandCommands(), ServerCommands(),      ConfigCommands(),
+            PersistenceCommands(), DebugCommands(),   MemoryCommands(),      MonitoringCommands()};
   }
 
   const CommandRigOptions options_;

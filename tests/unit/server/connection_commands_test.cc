@@ -5,13 +5,16 @@ namespace hotkv {
 TEST_CASE("HELLO: fields and protocol of the reply") {
   CommandRig rig;
   CHECK(rig("HELLO") ==
-        "[$server $redis $version $8.4.0 $proto :2 $id :1 $mode $standalone $role $master $modules []]");
+        "[$server $redis $version $8.4.0 $proto :2 $id :1 $mode $standalone $role $master $modules "
+        "[]]");
   CHECK(rig("HELLO 3") ==
-        "{$server $redis $version $8.4.0 $proto :3 $id :1 $mode $standalone $role $master $modules []}");
+        "{$server $redis $version $8.4.0 $proto :3 $id :1 $mode $standalone $role $master $modules "
+        "[]}");
   CHECK(rig("GET none") == "nil");
   CHECK(rig("CONFIG GET appendfsync") == "{$appendfsync $everysec}");
   CHECK(rig("HELLO 2 SETNAME me") ==
-        "[$server $redis $version $8.4.0 $proto :2 $id :1 $mode $standalone $role $master $modules []]");
+        "[$server $redis $version $8.4.0 $proto :2 $id :1 $mode $standalone $role $master $modules "
+        "[]]");
   CHECK(rig("CLIENT GETNAME") == "$me");
   CHECK(rig("CONFIG GET appendfsync") == "[$appendfsync $everysec]");
 }
@@ -25,16 +28,19 @@ TEST_CASE("HELLO: what is wrong with it is said, and nothing is done") {
   CHECK(rig("HELLO 3 FOO") == "-ERR Syntax error in HELLO option 'FOO'");
   CHECK(rig.Call(0, {"HELLO", "3", "SETNAME", "a b"}) ==
         "-ERR Client names cannot contain spaces, newlines or special characters.");
-  CHECK(rig("HELLO 3 AUTH nobody x") == "-WRONGPASS invalid username-password pair or user is disabled.");
+  CHECK(rig("HELLO 3 AUTH nobody x") ==
+        "-WRONGPASS invalid username-password pair or user is disabled.");
   CHECK(Contains(rig("CLIENT INFO"), " resp=2 "));
 }
 
 TEST_CASE("AUTH: password, user, and what is allowed before") {
   CommandRig rig({.settings = {"--requirepass", "secret"}});
   CHECK(rig("GET k") == "-NOAUTH Authentication required.");
-  CHECK(Contains(rig("HELLO 3"), "-NOAUTH HELLO must be called with the client already authenticated"));
+  CHECK(Contains(rig("HELLO 3"),
+                 "-NOAUTH HELLO must be called with the client already authenticated"));
   CHECK(rig("AUTH wrong") == "-WRONGPASS invalid username-password pair or user is disabled.");
-  CHECK(rig("AUTH nobody secret") == "-WRONGPASS invalid username-password pair or user is disabled.");
+  CHECK(rig("AUTH nobody secret") ==
+        "-WRONGPASS invalid username-password pair or user is disabled.");
   CHECK(rig("AUTH a b c") == "-ERR syntax error");
   CHECK(rig("AUTH secret") == "+OK");
   CHECK(rig("GET k") == "nil");
@@ -49,7 +55,8 @@ TEST_CASE("AUTH: password, user, and what is allowed before") {
 TEST_CASE("AUTH without a password set") {
   CommandRig rig;
   CHECK(rig("AUTH x") ==
-        "-ERR AUTH <password> called without any password configured for the default user. Are you sure your "
+        "-ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your "
         "configuration is correct?");
   CHECK(rig("AUTH default x") == "+OK");
 }
@@ -65,7 +72,8 @@ TEST_CASE("PING, ECHO, SELECT") {
   CHECK(rig("SELECT 16") == "-ERR DB index is out of range");
   CHECK(rig("SELECT -1") == "-ERR DB index is out of range");
   CHECK(rig("SELECT x") == "-ERR value is not an integer or out of range");
-  CHECK(rig("SELECT 99999999999") == "-ERR value is out of range, value must between -2147483648 and 2147483647");
+  CHECK(rig("SELECT 99999999999") ==
+        "-ERR value is out of range, value must between -2147483648 and 2147483647");
 }
 
 TEST_CASE("RESET: everything about the connection is as it was at first") {

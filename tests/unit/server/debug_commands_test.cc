@@ -9,13 +9,17 @@ const std::vector<std::string> kDebugOn = {"--enable-debug-command", "local"};
 TEST_CASE("DEBUG: only where it is allowed") {
   CommandRig off;
   CHECK(off("DEBUG SLEEP 0") ==
-        "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a "
-        "local connection, otherwise you need to set this option in the configuration file, and then restart the "
+        "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
+        "you can run it from a "
+        "local connection, otherwise you need to set this option in the configuration file, and "
+        "then restart the "
         "server.");
   CommandRig on({.settings = kDebugOn});
   CHECK(on("DEBUG SLEEP 0") == "+OK");
-  CHECK(on("DEBUG NOSUCH") == "-ERR unknown subcommand or wrong number of arguments for 'NOSUCH'. Try DEBUG HELP.");
-  CHECK(on("DEBUG SLEEP") == "-ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.");
+  CHECK(on("DEBUG NOSUCH") ==
+        "-ERR unknown subcommand or wrong number of arguments for 'NOSUCH'. Try DEBUG HELP.");
+  CHECK(on("DEBUG SLEEP") ==
+        "-ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.");
   CHECK(on("DEBUG ERROR FOO") == "-FOO");
 }
 
@@ -90,12 +94,14 @@ TEST_CASE("DEBUG PROTOCOL: each type in both protocols") {
       {"string", {"$Hello World", "$Hello World"}},
       {"integer", {":12345", ":12345"}},
       {"double", {"$3.141", ",3.141"}},
-      {"bignum", {"$1234567999999999999999999999999999999", "1234567999999999999999999999999999999"}},
+      {"bignum",
+       {"$1234567999999999999999999999999999999", "1234567999999999999999999999999999999"}},
       {"null", {"nil", "nil"}},
       {"array", {"[:0 :1 :2]", "[:0 :1 :2]"}},
       {"set", {"[:0 :1 :2]", "<:0 :1 :2>"}},
       {"map", {"[:0 :0 :1 :1 :2 :0]", "{:0 #f :1 #t :2 #f}"}},
-      {"attrib", {"$Some real reply following the attribute", "$Some real reply following the attribute"}},
+      {"attrib",
+       {"$Some real reply following the attribute", "$Some real reply following the attribute"}},
       {"verbatim", {"$This is a verbatim\nstring", "=This is a verbatim\nstring"}},
       {"true", {":1", "#t"}},
       {"false", {":0", "#f"}},

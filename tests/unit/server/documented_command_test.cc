@@ -26,7 +26,8 @@ std::set<std::string> DocumentedCommands() {
   std::istringstream block(page.substr(begin + 12, page.find("```", begin + 12) - begin - 12));
   std::set<std::string> names;
   for (std::string word; block >> word;) {
-    const bool is_name = std::all_of(word.begin(), word.end(), [](char c) { return std::isupper(c) || c == '.'; });
+    const bool is_name =
+        std::all_of(word.begin(), word.end(), [](char c) { return std::isupper(c) || c == '.'; });
     if (is_name) names.insert(word);
   }
   return names;
@@ -34,7 +35,8 @@ std::set<std::string> DocumentedCommands() {
 
 std::string Upper(std::string_view name) {
   std::string out(name);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return static_cast<char>(std::toupper(c)); });
   return out;
 }
 
@@ -42,9 +44,10 @@ std::string Upper(std::string_view name) {
 
 TEST_CASE("docs/compatibility.md lists the commands that there are, and no others") {
   const std::span<const CommandSpec> families[] = {
-      StringCommands(),      GenericCommands(),    TransactionCommands(), VectorCommands(), ConnectionCommands(),
-      ClientCommands(),      CommandCommands(),    ServerCommands(),      ConfigCommands(), PersistenceCommands(),
-      DebugCommands(),       MemoryCommands(),     MonitoringCommands()};
+      StringCommands(),     GenericCommands(),     TransactionCommands(), VectorCommands(),
+      ConnectionCommands(), ClientCommands(),      CommandCommands(),     ServerCommands(),
+      ConfigCommands(),     PersistenceCommands(), DebugCommands(),       MemoryCommands(),
+      MonitoringCommands()};
   const CommandTable table(families);
   const std::set<std::string> documented = DocumentedCommands();
   std::set<std::string> offered;
@@ -60,10 +63,12 @@ TEST_CASE("docs/compatibility.md lists the commands that there are, and no other
 }
 
 TEST_CASE("each of the server's commands and subcommands is on a page") {
-  const std::string pages = ReadSource("docs/commands/connection.md") + ReadSource("docs/commands/server.md");
+  const std::string pages =
+      ReadSource("docs/commands/connection.md") + ReadSource("docs/commands/server.md");
   const std::span<const CommandSpec> families[] = {
-      ConnectionCommands(),  ClientCommands(), CommandCommands(), ServerCommands(),    ConfigCommands(),
-      PersistenceCommands(), DebugCommands(),  MemoryCommands(),  MonitoringCommands()};
+      ConnectionCommands(), ClientCommands(), CommandCommands(),
+      ServerCommands(),     ConfigCommands(), PersistenceCommands(),
+      DebugCommands(),      MemoryCommands(), MonitoringCommands()};
   const CommandTable table(families);
   for (uint32_t id = 0; id < table.count(); ++id) {
     const std::string_view full = table.at(id).name;

@@ -54,13 +54,15 @@ TEST_CASE("BGSAVE and BGREWRITEAOF: started, refused, scheduled") {
   disk.Change([](DurabilityStatus& s) { s.snapshot_is_rewrite = true; });
   CHECK(rig("BGREWRITEAOF") == "-ERR Background append only file rewriting already in progress");
   CHECK(rig("BGSAVE") ==
-        "-ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule "
+        "-ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE "
+        "in order to schedule "
         "a BGSAVE whenever possible.");
   CHECK(rig("BGSAVE SCHEDULE") == "+Background saving scheduled");
   disk.Change([](DurabilityStatus& s) { s.snapshot_running = false; });
   CHECK(rig("BGREWRITEAOF") == "+Background append only file rewriting started");
-  CHECK(disk.reasons() == std::vector<SnapshotReason>{SnapshotReason::kBackgroundSave, SnapshotReason::kRewrite,
-                                                      SnapshotReason::kBackgroundSave, SnapshotReason::kRewrite});
+  CHECK(disk.reasons() ==
+        std::vector<SnapshotReason>{SnapshotReason::kBackgroundSave, SnapshotReason::kRewrite,
+                                    SnapshotReason::kBackgroundSave, SnapshotReason::kRewrite});
 }
 
 TEST_CASE("LASTSAVE and INFO persistence tell what the disk tells") {

@@ -20,9 +20,9 @@ std::set<std::string> Sections(const std::string& info) {
 
 TEST_CASE("INFO: sections by name, default, all") {
   CommandRig rig;
-  const std::set<std::string> by_default = {"Server", "Clients",     "Memory",     "Persistence", "Stats",
-                                            "CPU",    "Replication", "Modules",    "Errorstats",  "Cluster",
-                                            "Hotkv",  "Keyspace"};
+  const std::set<std::string> by_default = {"Server",     "Clients", "Memory",      "Persistence",
+                                            "Stats",      "CPU",     "Replication", "Modules",
+                                            "Errorstats", "Cluster", "Hotkv",       "Keyspace"};
   CHECK(Sections(rig.Tree("INFO").text) == by_default);
   CHECK(Sections(rig.Tree("INFO default").text) == by_default);
   std::set<std::string> all = by_default;
@@ -116,7 +116,9 @@ TEST_CASE("maxmemory: commands that need memory are refused, others are not") {
   CommandRig rig;
   rig.Call(0, {"SET", "k", std::string(100'000, 'x')});
   CHECK(rig("CONFIG SET maxmemory 1000") == "+OK");
-  REQUIRE(Eventually([&] { return rig("SET l v") == "-OOM command not allowed when used memory > 'maxmemory'."; }));
+  REQUIRE(Eventually([&] {
+    return rig("SET l v") == "-OOM command not allowed when used memory > 'maxmemory'.";
+  }));
   CHECK(rig("EXISTS k") == ":1");
   CHECK(rig.Info("hotkv", "hotkv_write_denial") == "memory");
   CHECK(rig("DEL k") == ":1");
@@ -183,19 +185,23 @@ TEST_CASE("CONFIG: get, set, errors") {
         "[$maxmemory-policy $noeviction $slowlog-max-len $128]");
   CHECK(rig("CONFIG SET slowlog-max-len 7 timeout 30") == "+OK");
   CHECK(rig("CONFIG GET slowlog-max-len") == "[$slowlog-max-len $7]");
-  CHECK(rig("CONFIG SET slowlog-max-len") == "-ERR wrong number of arguments for 'config|set' command");
+  CHECK(rig("CONFIG SET slowlog-max-len") ==
+        "-ERR wrong number of arguments for 'config|set' command");
   CHECK(rig("CONFIG SET a b c") == "-ERR syntax error");
-  CHECK(rig("CONFIG SET nosuch 1") == "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'");
+  CHECK(rig("CONFIG SET nosuch 1") ==
+        "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'");
   CHECK(Contains(rig("CONFIG SET slowlog-max-len 8 port x"),
                  "-ERR CONFIG SET failed (possibly related to argument 'port')"));
   CHECK(rig("CONFIG GET slowlog-max-len") == "[$slowlog-max-len $7]");
   CHECK(rig("CONFIG GET SlowLog-Max-Len") == "[$SlowLog-Max-Len $7]");
   CHECK(rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 x"}) ==
-        "-ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') - Invalid "
+        "-ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') "
+        "- Invalid "
         "latency-tracking-info-percentiles parameters");
-  CHECK(rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 101"}) ==
-        "-ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') - "
-        "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
+  CHECK(
+      rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 101"}) ==
+      "-ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') - "
+      "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
   CHECK(rig.Call(0, {"CONFIG", "SET", "latency-tracking-info-percentiles", "50 99.5"}) == "+OK");
   CHECK(Contains(rig.Info("latencystats", "latency_percentiles_usec_config|get"), ",p99.5="));
   CHECK(rig("CONFIG REWRITE") == "-ERR The server is running without a config file");
@@ -228,7 +234,8 @@ TEST_CASE("SLOWLOG: threshold, entries, waits, reset") {
 }
 
 TEST_CASE("LATENCY: histogram, spikes") {
-  CommandRig rig({.settings = {"--enable-debug-command", "yes", "--latency-monitor-threshold", "5"}});
+  CommandRig rig(
+      {.settings = {"--enable-debug-command", "yes", "--latency-monitor-threshold", "5"}});
   rig("SET k v");
   rig("SET k v");
   rig("CONFIG GET port");
