@@ -94,7 +94,7 @@ nlohmann::json ServerJson(const ServerFacts& facts) {
 
 Result<ServerFacts> AskServer(const RespAddress& address) {
   HOTKV_ASSIGN_OR_RETURN(auto client, RespClient::Connect(address));
-  HOTKV_ASSIGN_OR_RETURN(const RespValue info, client->Call({"INFO", "server"}));
+  HOTKV_ASSIGN_OR_RETURN(const RespValue info, client->Call({"INFO"}));
   ServerFacts facts;
   facts.name = "hotkv";
   facts.version = InfoField(info.text, "hotkv_version");
