@@ -44,8 +44,8 @@ Result<bool> Importer::ReadNext(RecordReader* reader, Record* record, bool* more
     const Code code = next.status().code();
     if (code == Code::kIoError) return next.status();
     problems_->Add(next.status());
-    ++skipped_;
     if (!options_.skip_bad || !reader->SkipBad()) return false;
+    ++skipped_;
   }
 }
 
