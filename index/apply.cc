@@ -43,7 +43,8 @@ uint64_t VectorIndex::Impl::LinkPending(uint64_t elements_max) {
       at->second = PendingState::kLinking;
     }
     HOTKV_SYNC_POINT("index.pending.linking");
-    graph_->Link(slot, QueryOf(slot));
+    const QueryBuffer buffer(codec_.query_bytes());
+    graph_->Link(slot, codec_.MakeQuery(VectorAt(slot), buffer.data()));
     std::lock_guard<std::mutex> lock(pending_mutex_);
     const auto at = pending_.find(slot);
     // Deleted while it was being linked, when its death could not yet be noted on the node.

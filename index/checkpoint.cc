@@ -151,7 +151,7 @@ Status VectorIndex::Impl::WriteGraph(uint64_t generation, const CopyPlan& plan) 
   HOTKV_ASSIGN_OR_RETURN(const auto mapping, file->Map(0, end, MapMode::kShared));
   char* base = mapping->data();
   {
-    Graph copy(graph_->options(), vectors_.get());
+    Graph copy(graph_->options(), rows());
     GraphFile::Adopt(base, header, {}, &copy);
     GraphFile::CopyInto(*graph_, plan.metas, &copy);
     header.entry = GraphFile::EntryOf(copy);
@@ -262,6 +262,7 @@ Status VectorIndex::Impl::Checkpoint(uint64_t generation) {
   }
   HOTKV_CRASH_POINT("index.checkpoint.before_vectors");
   HOTKV_RETURN_IF_ERROR(vector_files_->Sync());
+  if (code_files_) HOTKV_RETURN_IF_ERROR(code_files_->Sync());
   return env_->SyncDir(dir_);
 }
 
@@ -294,6 +295,11 @@ Status VectorIndex::Impl::Adopt(std::unique_ptr<Generation> generation) {
   }
   vector_files_->ExpectSlabs(vectors_->SlabsFor(g.slots));
   HOTKV_RETURN_IF_ERROR(vectors_->Reserve(g.slots));
+  if (codes_) {
+    code_files_->ExpectSlabs(code_file_rows_->SlabsFor(g.slots));
+    HOTKV_RETURN_IF_ERROR(code_file_rows_->Reserve(g.slots));
+    codes_->AdoptFrom(*code_file_rows_);
+  }
   GraphFile::Adopt(generation->graph->data(), g, dead, graph_.get());
   sums_.Adopt(generation->At(kSectionSums), sums_.SlabsFor(g.slots));
   records_.Adopt(generation->At(kSectionRefs), records_.SlabsFor(g.slots),
@@ -357,6 +363,11 @@ Result<std::vector<std::string>> VectorIndex::FilesOfGeneration(Env* env, const 
   const Impl& impl = *index->impl_;
   for (uint32_t slab = 0; slab < impl.vectors_->SlabsFor(impl.next_slot_); ++slab) {
     files.push_back(impl.vector_files_->NameOf(slab));
+  }
+  const uint32_t code_slabs =
+      impl.code_file_rows_ ? impl.code_file_rows_->SlabsFor(impl.next_slot_) : 0;
+  for (uint32_t slab = 0; slab < code_slabs; ++slab) {
+    files.push_back(impl.code_files_->NameOf(slab));
   }
   return files;
 }

@@ -17,6 +17,7 @@ namespace hotkv {
 namespace {
 
 constexpr size_t kVectorSlabFirst = size_t{256} << 10;
+constexpr size_t kCodeSlabFirst = size_t{64} << 10;
 constexpr size_t kSlabCap = size_t{64} << 20;
 constexpr size_t kSmallFirst = 4096;
 // Squares of differences must not overflow a float.
@@ -25,10 +26,6 @@ constexpr double kNormMax = 1e18;
 // Rows of a cache line or more start at one; smaller ones do not straddle two.
 uint32_t RowStride(uint32_t bytes) {
   return bytes >= 64 ? (bytes + 63) / 64 * 64 : std::bit_ceil(bytes);
-}
-
-SpaceKind SpaceFor(const IndexOptions& options) {
-  return options.metric == Metric::kL2 ? SpaceKind::kF32L2 : SpaceKind::kF32Dot;
 }
 
 // Partial sums by position: the compiler may use vectors, and every machine gets the same result.
@@ -56,7 +53,7 @@ Status VectorIndex::Impl::CheckOptions(const IndexOptions& o) {
     return Invalid("EF must be 1 to " + std::to_string(kIndexEfMax));
   }
   if (o.metric > Metric::kIp) return Invalid("unknown metric");
-  if (o.type != ElementType::kF32) {
+  if (o.type > ElementType::kQ4) {
     return Status::Unsupported("element type " + std::string(ElementTypeName(o.type)));
   }
   return Status::Ok();
@@ -69,29 +66,38 @@ VectorIndex::Impl::Impl(const IndexOptions& options, Env* env_or_null, std::stri
       dir_(std::move(dir)),
       uid_(uid),
       target_(CurrentTarget()),
+      codec_(options_, target_),
       sums_(SlabGeometry::For(sizeof(uint32_t), kSmallFirst, kSlabCap), nullptr) {
-  const uint32_t row_bytes = options_.dim * static_cast<uint32_t>(sizeof(float));
+  const auto row_bytes = static_cast<uint32_t>(options_.dim * sizeof(float));
+  const bool files = env_ != nullptr;
   const SlabGeometry shape =
-      SlabGeometry::For(RowStride(row_bytes), env_ != nullptr ? kVectorSlabFirst : kSmallFirst,
-                        env_ != nullptr ? kSlabCap : kSlabCap * 16);
-  SlabArray::Source source;
-  if (env_ != nullptr) {
-    vector_files_ = std::make_unique<SlabFiles>(
-        SlabFiles::Spec{env_, dir_, "vectors", ".f32", uid_, options_.dim, shape});
-    source = [files = vector_files_.get()](uint32_t slab, size_t bytes) {
-      return files->MakeSlab(slab, bytes);
-    };
+      SlabGeometry::For(RowStride(row_bytes), files ? kVectorSlabFirst : kSmallFirst,
+                        files ? kSlabCap : kSlabCap * 16);
+  vectors_ = MakeRows(shape, "vectors", ".f32", &vector_files_);
+  if (!codec_.rows_are_vectors()) {
+    const SlabGeometry code_shape =
+        SlabGeometry::For(codec_.stride(), files ? kCodeSlabFirst : kSmallFirst, kSlabCap);
+    codes_ = std::make_unique<SlabArray>(code_shape, nullptr);
+    if (files) code_file_rows_ = MakeRows(code_shape, "codes", "", &code_files_);
   }
-  vectors_ = std::make_unique<SlabArray>(shape, std::move(source));
   GraphOptions graph;
   graph.m = options_.m;
   graph.ef_construction = std::max(options_.ef_construction, options_.m);
   graph.target = &target_;
-  graph.space = SpaceFor(options_);
-  graph.params.dim = options_.dim;
-  graph.params.length = options_.dim;
-  graph.params.row_bytes = row_bytes;
-  graph_ = std::make_unique<Graph>(graph, vectors_.get());
+  graph.space = codec_.space();
+  graph.params = codec_.params();
+  graph.query_bytes = codec_.query_bytes();
+  graph_ = std::make_unique<Graph>(graph, rows());
+}
+
+std::unique_ptr<SlabArray> VectorIndex::Impl::MakeRows(const SlabGeometry& shape,
+                                                       const char* prefix, const char* suffix,
+                                                       std::unique_ptr<SlabFiles>* files) const {
+  if (env_ == nullptr) return std::make_unique<SlabArray>(shape, nullptr);
+  *files = std::make_unique<SlabFiles>(
+      SlabFiles::Spec{env_, dir_, prefix, suffix, uid_, options_.dim, shape});
+  return std::make_unique<SlabArray>(
+      shape, [f = files->get()](uint32_t slab, size_t bytes) { return f->MakeSlab(slab, bytes); });
 }
 
 VectorIndex::Impl::~Impl() = default;
@@ -125,8 +131,10 @@ Status VectorIndex::Impl::CheckVector(std::span<const float> vector) const {
 
 VectorIndex::Impl::Prepared VectorIndex::Impl::PrepareVector(std::span<const float> vector) const {
   Prepared prepared;
-  prepared.memory = PrivateMemory(vectors_->geometry().stride);
+  const size_t row = (vectors_->geometry().stride + size_t{63}) / 64 * 64;
+  prepared.memory = PrivateMemory(row + codec_.query_bytes());
   prepared.data = reinterpret_cast<float*>(prepared.memory.data());
+  prepared.buffer = prepared.memory.data() + row;
   if (options_.metric == Metric::kCosine) {
     const double norm = std::sqrt(SquaredNorm(vector));
     const double factor = 1 / norm;
@@ -137,24 +145,29 @@ VectorIndex::Impl::Prepared VectorIndex::Impl::PrepareVector(std::span<const flo
   } else {
     std::memcpy(prepared.data, vector.data(), vector.size_bytes());
   }
-  prepared.view.data = prepared.data;
+  prepared.view = codec_.MakeQuery(prepared.data, prepared.buffer);
   return prepared;
 }
 
 void VectorIndex::Impl::StoreRow(uint32_t slot, const Prepared& vector) {
   if (vector_files_) vector_files_->MarkDirty(slot);
-  std::memcpy(VectorAt(slot), vector.data, vectors_->geometry().stride);
+  std::memcpy(VectorAt(slot), vector.data, options_.dim * sizeof(float));
+  if (codes_) {
+    const QueryBuffer buffer(codec_.query_bytes());
+    char* row = codes_->Row(slot);
+    codec_.Encode(vector.data, buffer.data(), row);
+    if (code_file_rows_) {
+      code_files_->MarkDirty(slot);
+      char* in_file = code_file_rows_->Row(slot);
+      if (in_file != row) std::memcpy(in_file, row, codec_.row_bytes());
+    }
+  }
   sums_.At<uint32_t>(slot).store(SumOf(slot), std::memory_order_relaxed);
 }
 
-QueryView VectorIndex::Impl::QueryOf(uint32_t slot) const {
-  QueryView query;
-  query.data = VectorAt(slot);
-  return query;
-}
-
 uint32_t VectorIndex::Impl::SumOf(uint32_t slot) const {
-  return Crc32c({vectors_->Row(slot), options_.dim * sizeof(float)});
+  const uint32_t sum = Crc32c({vectors_->Row(slot), options_.dim * sizeof(float)});
+  return codes_ ? ExtendCrc32c(sum, {codes_->Row(slot), codec_.row_bytes()}) : sum;
 }
 
 void VectorIndex::Impl::Restore(uint32_t slot, float norm, std::vector<float>* out) const {
@@ -175,6 +188,8 @@ uint32_t VectorIndex::Impl::LevelFor(std::string_view name) const {
 
 Status VectorIndex::Impl::ReserveSlots(uint32_t slots) {
   HOTKV_RETURN_IF_ERROR(vectors_->Reserve(slots));
+  if (code_file_rows_) HOTKV_RETURN_IF_ERROR(code_file_rows_->Reserve(slots));
+  if (codes_) HOTKV_RETURN_IF_ERROR(codes_->Reserve(slots));
   HOTKV_RETURN_IF_ERROR(sums_.Reserve(slots));
   HOTKV_RETURN_IF_ERROR(records_.Reserve(slots));
   return graph_->Reserve(slots);
@@ -293,7 +308,7 @@ IndexInfo VectorIndex::Impl::Info() const {
   info.dead = graph_->dead_count();
   info.pending = pending_count_.load(std::memory_order_relaxed);
   info.top_level = graph_->top_level();
-  info.hot_bytes = graph_->link_bytes();
+  info.hot_bytes = graph_->link_bytes() + (codes_ ? codes_->bytes() : 0);
   info.vector_bytes = vector_files_ ? vector_files_->bytes() : vectors_->bytes();
   info.other_bytes = graph_->other_bytes() + records_.bytes() + sums_.bytes();
   info.kernel = target_.name;

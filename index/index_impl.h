@@ -23,6 +23,7 @@
 #include "index/file/slab_files.h"
 #include "index/graph/graph.h"
 #include "index/name_map.h"
+#include "index/quant/codec.h"
 #include "index/record_table.h"
 #include "index/slab.h"
 #include "index/vector_index.h"
@@ -51,6 +52,7 @@ class VectorIndex::Impl {
     PrivateMemory memory;
     float* data = nullptr;
     float norm = 1;
+    void* buffer = nullptr;  // of the codec's query_bytes()
     QueryView view;
   };
   Status CheckVector(std::span<const float> vector) const;
@@ -67,9 +69,11 @@ class VectorIndex::Impl {
   void SetFreeLocked(uint32_t slot, bool free);
   uint32_t LevelFor(std::string_view name) const;
 
+  std::unique_ptr<SlabArray> MakeRows(const SlabGeometry& shape, const char* prefix,
+                                      const char* suffix, std::unique_ptr<SlabFiles>* files) const;
   void StoreRow(uint32_t slot, const Prepared& vector);
   float* VectorAt(uint32_t slot) const { return reinterpret_cast<float*>(vectors_->Row(slot)); }
-  QueryView QueryOf(uint32_t slot) const;  // made of what is stored
+  const SlabArray* rows() const { return codes_ ? codes_.get() : vectors_.get(); }
   uint32_t SumOf(uint32_t slot) const;
   void Restore(uint32_t slot, float norm, std::vector<float>* out) const;
 
@@ -129,9 +133,15 @@ class VectorIndex::Impl {
 
   std::unique_ptr<Generation> opened_;  // mappings that the arrays below may point into
 
+  const Codec codec_;
   std::unique_ptr<SlabFiles> vector_files_;  // null without an Env
+  std::unique_ptr<SlabFiles> code_files_;    // null without an Env or without codes
   std::unique_ptr<SlabArray> vectors_;       // float32 rows
-  SlabArray sums_;                           // uint32_t a slot: CRC32C of its row
+  // Rows that walks use, where they are not the vectors: private memory, or the files' slabs of an
+  // opened index until they are promoted.
+  std::unique_ptr<SlabArray> codes_;
+  std::unique_ptr<SlabArray> code_file_rows_;  // the same rows in their files; null without files
+  SlabArray sums_;                             // uint32_t a slot: CRC32C of its row
   std::unique_ptr<Graph> graph_;
   RecordTable records_;
   std::atomic<uint64_t> live_{0};  // relaxed: counts

@@ -117,6 +117,20 @@ void SlabArray::Adopt(char* memory, uint32_t slabs) {
   capacity_.store(slots, std::memory_order_release);
 }
 
+void SlabArray::AdoptFrom(const SlabArray& other) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  HOTKV_CHECK(slab_count_ == 0 && geometry_.stride == other.geometry_.stride &&
+              geometry_.first_bits == other.geometry_.first_bits);
+  const uint32_t slabs = other.slab_count_;
+  for (uint32_t slab = 0; slab < slabs; ++slab) {
+    Install(slab, other.Row(geometry_.FirstSlot(slab)));
+  }
+  const uint32_t slots = slabs == 0 ? 0 : geometry_.FirstSlot(slabs);
+  bytes_.fetch_add(size_t{slots} * geometry_.stride, std::memory_order_relaxed);
+  slab_count_.store(slabs, std::memory_order_relaxed);
+  capacity_.store(slots, std::memory_order_release);
+}
+
 void SlabArray::Promote(uint32_t slab) {
   std::lock_guard<std::mutex> lock(mutex_);
   const size_t bytes = geometry_.BytesIn(slab);

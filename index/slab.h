@@ -104,6 +104,8 @@ class SlabArray {
   // Uses `memory` (which outlives the array) for whole slabs 0 ... n - 1, laid out one after the
   // other. Before any use.
   void Adopt(char* memory, uint32_t slabs);
+  // Uses another array's slabs, of the same geometry, as its own. Before any use.
+  void AdoptFrom(const SlabArray& other);
   // Slabs that hold `slots` slots.
   uint32_t SlabsFor(uint32_t slots) const {
     return slots == 0 ? 0 : geometry_.SlabOf(slots - 1) + 1;

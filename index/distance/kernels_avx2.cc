@@ -71,6 +71,101 @@ void F32L2x4(const float* q, const float* const* rows, size_t n, float* out) {
   Reduce4<L2Step>(q, rows, n, out);
 }
 
+// Eight halves at i, zeros behind the end.
+inline __m256 LoadHalves(const uint16_t* row, size_t i, size_t n) {
+  if (i + 8 <= n) return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i)));
+  alignas(16) uint16_t rest[8] = {};
+  for (size_t j = i; j < n; ++j) rest[j - i] = row[j];
+  return _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(rest)));
+}
+
+template <__m256 (*kStep)(__m256, __m256, __m256)>
+inline float ReduceHalves(const float* q, const uint16_t* row, size_t n) {
+  __m256 s0 = _mm256_setzero_ps();
+  __m256 s1 = _mm256_setzero_ps();
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    s0 = kStep(_mm256_loadu_ps(q + i), LoadHalves(row, i, n), s0);
+    s1 = kStep(_mm256_loadu_ps(q + i + 8), LoadHalves(row, i + 8, n), s1);
+  }
+  for (; i < n; i += 8) {
+    const __m256i mask = TailMask(n - i < 8 ? n - i : 8);
+    s0 = kStep(_mm256_maskload_ps(q + i, mask), LoadHalves(row, i, n), s0);
+  }
+  return Sum(_mm256_add_ps(s0, s1));
+}
+
+float F16Dot(const float* q, const uint16_t* row, size_t n) {
+  return ReduceHalves<DotStep>(q, row, n);
+}
+float F16L2(const float* q, const uint16_t* row, size_t n) { return ReduceHalves<L2Step>(q, row, n); }
+
+void F16Encode(const float* x, size_t n, uint16_t* out) {
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+  }
+  for (; i < n; ++i) out[i] = _cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
+}
+
+void F16Decode(const uint16_t* x, size_t n, float* out) {
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, LoadHalves(x, i, n));
+  for (; i < n; ++i) out[i] = _cvtsh_ss(x[i]);
+}
+
+inline int32_t SumInts(__m256i v) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+  return _mm_cvtsi128_si32(s);
+}
+
+inline __m256i LoadInts(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+
+int32_t Q4Sum(const int8_t* q, const uint8_t* codes, size_t n) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i sum = _mm256_setzero_si256();
+  for (size_t block = 0; block < n; block += 128) {
+    const __m256i c0 = LoadInts(codes + block / 2);
+    const __m256i c1 = LoadInts(codes + block / 2 + 32);
+    // Each product pair is below 2^12, so four of them fit 16 bits.
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_and_si256(c0, nibble), LoadInts(q + block));
+    pairs = _mm256_add_epi16(
+        pairs, _mm256_maddubs_epi16(_mm256_and_si256(c1, nibble), LoadInts(q + block + 32)));
+    pairs = _mm256_add_epi16(
+        pairs, _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(c0, 4), nibble),
+                                    LoadInts(q + block + 64)));
+    pairs = _mm256_add_epi16(
+        pairs, _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(c1, 4), nibble),
+                                    LoadInts(q + block + 96)));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+  }
+  return SumInts(sum);
+}
+
+int32_t Q8Sum(const int8_t* q, const uint8_t* codes, size_t n) {
+  __m256i sum = _mm256_setzero_si256();
+  for (size_t i = 0; i < n; i += 16) {
+    // Byte products would saturate in pairs of 16 bits.
+    const __m256i c =
+        _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i)));
+    const __m256i s = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q + i)));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(c, s));
+  }
+  return SumInts(sum);
+}
+
+void Q4Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  for (int i = 0; i < 4; ++i) out[i] = Q4Sum(q, rows[i], n);
+}
+
+void Q8Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  for (int i = 0; i < 4; ++i) out[i] = Q8Sum(q, rows[i], n);
+}
+
 #include "index/distance/simd_plain.h"
 struct Simd : PlainSimd {
   static uint32_t MaskBelow(const float* distances, uint32_t n, float bound) {
@@ -94,8 +189,7 @@ struct Simd : PlainSimd {
     }
   }
 };
-#include "index/distance/spaces_f32.h"
-#include "index/graph/walk_inl.h"
+#include "index/distance/target_table.h"
 
 bool Supported() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -105,13 +199,7 @@ bool Supported() {
 }  // namespace
 
 extern const Target kTarget;
-const Target kTarget = {
-    "avx2",
-    &Supported,
-    {&F32Dot, &F32L2, &F32Dot4, &F32L2x4},
-    {&kOpsOf<F32DotSpace>, &kOpsOf<F32L2Space>},
-};
+const Target kTarget = TargetNamed("avx2", &Supported);
 
 }  // namespace hotkv::target_avx2
-
 #endif

@@ -60,6 +60,158 @@ void F32L2x4(const float* q, const float* const* rows, size_t n, float* out) {
   Reduce4<L2Step>(q, rows, n, out);
 }
 
+inline __m512 LoadHalves(const uint16_t* row, size_t i, size_t n) {
+  const __mmask16 mask = n - i < 16 ? TailMask(n - i) : static_cast<__mmask16>(0xffff);
+  return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, row + i));
+}
+
+template <__m512 (*kStep)(__m512, __m512, __m512)>
+inline float ReduceHalves(const float* q, const uint16_t* row, size_t n) {
+  __m512 s0 = _mm512_setzero_ps();
+  __m512 s1 = _mm512_setzero_ps();
+  size_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    s0 = kStep(_mm512_loadu_ps(q + i), LoadHalves(row, i, n), s0);
+    s1 = kStep(_mm512_loadu_ps(q + i + 16), LoadHalves(row, i + 16, n), s1);
+  }
+  for (; i < n; i += 16) {
+    const __mmask16 mask = n - i < 16 ? TailMask(n - i) : static_cast<__mmask16>(0xffff);
+    s0 = kStep(_mm512_maskz_loadu_ps(mask, q + i), LoadHalves(row, i, n), s0);
+  }
+  return _mm512_reduce_add_ps(_mm512_add_ps(s0, s1));
+}
+
+float F16Dot(const float* q, const uint16_t* row, size_t n) {
+  return ReduceHalves<DotStep>(q, row, n);
+}
+float F16L2(const float* q, const uint16_t* row, size_t n) { return ReduceHalves<L2Step>(q, row, n); }
+
+void F16Encode(const float* x, size_t n, uint16_t* out) {
+  for (size_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = n - i < 16 ? TailMask(n - i) : static_cast<__mmask16>(0xffff);
+    const __m256i halves =
+        _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_mask_storeu_epi16(out + i, mask, halves);
+  }
+}
+
+void F16Decode(const uint16_t* x, size_t n, float* out) {
+  for (size_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = n - i < 16 ? TailMask(n - i) : static_cast<__mmask16>(0xffff);
+    _mm512_mask_storeu_ps(out + i, mask, LoadHalves(x, i, n));
+  }
+}
+
+int32_t Q4Sum(const int8_t* q, const uint8_t* codes, size_t n) {
+  const __m512i nibble = _mm512_set1_epi8(15);
+  __m512i low = _mm512_setzero_si512();
+  __m512i high = _mm512_setzero_si512();
+  for (size_t block = 0; block < n; block += 128) {
+    const __m512i c = _mm512_loadu_si512(codes + block / 2);
+    low = _mm512_dpbusd_epi32(low, _mm512_and_si512(c, nibble), _mm512_loadu_si512(q + block));
+    high = _mm512_dpbusd_epi32(high, _mm512_and_si512(_mm512_srli_epi16(c, 4), nibble),
+                               _mm512_loadu_si512(q + block + 64));
+  }
+  return _mm512_reduce_add_epi32(_mm512_add_epi32(low, high));
+}
+
+// Four vectors of partial sums to four sums, with one reduction for all.
+inline __m128i Sum4(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+  const __m512i all =
+      _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m256i half =
+      _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+  return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+void Q4Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  const __m512i nibble = _mm512_set1_epi8(15);
+  __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                  _mm512_setzero_si512()};
+  for (size_t block = 0; block < n; block += 128) {
+    const __m512i q_low = _mm512_loadu_si512(q + block);
+    const __m512i q_high = _mm512_loadu_si512(q + block + 64);
+    for (int j = 0; j < 4; ++j) {
+      const __m512i c = _mm512_loadu_si512(rows[j] + block / 2);
+      s[j] = _mm512_dpbusd_epi32(s[j], _mm512_and_si512(c, nibble), q_low);
+      s[j] = _mm512_dpbusd_epi32(s[j], _mm512_and_si512(_mm512_srli_epi16(c, 4), nibble), q_high);
+    }
+  }
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), Sum4(s[0], s[1], s[2], s[3]));
+}
+
+int32_t Q8Sum(const int8_t* q, const uint8_t* codes, size_t n) {
+  __m512i s0 = _mm512_setzero_si512();
+  __m512i s1 = _mm512_setzero_si512();
+  for (size_t i = 0; i < n; i += 128) {
+    s0 = _mm512_dpbusd_epi32(s0, _mm512_loadu_si512(codes + i), _mm512_loadu_si512(q + i));
+    s1 = _mm512_dpbusd_epi32(s1, _mm512_loadu_si512(codes + i + 64), _mm512_loadu_si512(q + i + 64));
+  }
+  return _mm512_reduce_add_epi32(_mm512_add_epi32(s0, s1));
+}
+
+void Q8Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                  _mm512_setzero_si512()};
+  for (size_t i = 0; i < n; i += 64) {
+    const __m512i v = _mm512_loadu_si512(q + i);
+    for (int j = 0; j < 4; ++j) s[j] = _mm512_dpbusd_epi32(s[j], _mm512_loadu_si512(rows[j] + i), v);
+  }
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), Sum4(s[0], s[1], s[2], s[3]));
+}
+
+// One in-register stage: lanes that differ in one index bit are added, or subtracted where that bit is set.
+inline __m512 Butterfly(__m512 v, __m512 swapped, __mmask16 upper) {
+  return _mm512_mask_sub_ps(_mm512_add_ps(v, swapped), upper, swapped, v);
+}
+
+inline __m512 FhtLanes(__m512 v) {
+  v = Butterfly(v, _mm512_permute_ps(v, 0xb1), 0xaaaa);
+  v = Butterfly(v, _mm512_permute_ps(v, 0x4e), 0xcccc);
+  v = Butterfly(v, _mm512_shuffle_f32x4(v, v, 0xb1), 0xf0f0);
+  return Butterfly(v, _mm512_shuffle_f32x4(v, v, 0x4e), 0xff00);
+}
+
+#define HOTKV_OWN_FHT
+void Fht(float* x, size_t n) {
+  const __m512 scale = _mm512_set1_ps(1.0f / __builtin_sqrtf(static_cast<float>(n)));
+  for (size_t i = 0; i < n; i += 16) {
+    _mm512_storeu_ps(x + i, _mm512_mul_ps(FhtLanes(_mm512_loadu_ps(x + i)), scale));
+  }
+  size_t h = 16;
+  // Two stages at a time: half the loads and stores.
+  for (; h * 4 <= n; h *= 4) {
+    for (size_t block = 0; block < n; block += 4 * h) {
+      for (size_t i = block; i < block + h; i += 16) {
+        const __m512 a = _mm512_loadu_ps(x + i);
+        const __m512 b = _mm512_loadu_ps(x + i + h);
+        const __m512 c = _mm512_loadu_ps(x + i + 2 * h);
+        const __m512 d = _mm512_loadu_ps(x + i + 3 * h);
+        const __m512 ab = _mm512_add_ps(a, b);
+        const __m512 a_b = _mm512_sub_ps(a, b);
+        const __m512 cd = _mm512_add_ps(c, d);
+        const __m512 c_d = _mm512_sub_ps(c, d);
+        _mm512_storeu_ps(x + i, _mm512_add_ps(ab, cd));
+        _mm512_storeu_ps(x + i + h, _mm512_add_ps(a_b, c_d));
+        _mm512_storeu_ps(x + i + 2 * h, _mm512_sub_ps(ab, cd));
+        _mm512_storeu_ps(x + i + 3 * h, _mm512_sub_ps(a_b, c_d));
+      }
+    }
+  }
+  for (; h < n; h *= 2) {
+    for (size_t block = 0; block < n; block += 2 * h) {
+      for (size_t i = block; i < block + h; i += 16) {
+        const __m512 a = _mm512_loadu_ps(x + i);
+        const __m512 b = _mm512_loadu_ps(x + i + h);
+        _mm512_storeu_ps(x + i, _mm512_add_ps(a, b));
+        _mm512_storeu_ps(x + i + h, _mm512_sub_ps(a, b));
+      }
+    }
+  }
+}
+
 #include "index/distance/simd_plain.h"
 struct Simd : PlainSimd {
 #if !defined(__SANITIZE_THREAD__)
@@ -142,8 +294,7 @@ struct Simd : PlainSimd {
     return to;
   }
 };
-#include "index/distance/spaces_f32.h"
-#include "index/graph/walk_inl.h"
+#include "index/distance/target_table.h"
 
 bool Supported() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -156,13 +307,7 @@ bool Supported() {
 }  // namespace
 
 extern const Target kTarget;
-const Target kTarget = {
-    "avx512",
-    &Supported,
-    {&F32Dot, &F32L2, &F32Dot4, &F32L2x4},
-    {&kOpsOf<F32DotSpace>, &kOpsOf<F32L2Space>},
-};
+const Target kTarget = TargetNamed("avx512", &Supported);
 
 }  // namespace hotkv::target_avx512
-
 #endif

@@ -40,21 +40,57 @@ void F32L2x4(const float* q, const float* const* rows, size_t n, float* out) {
   for (int i = 0; i < 4; ++i) out[i] = F32L2(q, rows[i], n);
 }
 
+#include "index/distance/half_plain.h"
+
+float F16Dot(const float* q, const uint16_t* row, size_t n) {
+  float sum[4] = {0, 0, 0, 0};
+  for (size_t i = 0; i < n; ++i) sum[i % 4] += q[i] * HalfToFloat(row[i]);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+float F16L2(const float* q, const uint16_t* row, size_t n) {
+  float sum[4] = {0, 0, 0, 0};
+  for (size_t i = 0; i < n; ++i) {
+    const float d = q[i] - HalfToFloat(row[i]);
+    sum[i % 4] += d * d;
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+int32_t Q4Sum(const int8_t* q, const uint8_t* codes, size_t n) {
+  int32_t sum = 0;
+  for (size_t block = 0; block < n; block += 128) {
+    for (size_t i = 0; i < 64; ++i) {
+      const uint8_t byte = codes[block / 2 + i];
+      sum += int32_t{q[block + i]} * (byte & 15) + int32_t{q[block + 64 + i]} * (byte >> 4);
+    }
+  }
+  return sum;
+}
+
+int32_t Q8Sum(const int8_t* q, const uint8_t* codes, size_t n) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += int32_t{q[i]} * codes[i];
+  return sum;
+}
+
+void Q4Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  for (int i = 0; i < 4; ++i) out[i] = Q4Sum(q, rows[i], n);
+}
+
+void Q8Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  for (int i = 0; i < 4; ++i) out[i] = Q8Sum(q, rows[i], n);
+}
+
 #include "index/distance/simd_plain.h"
 using Simd = PlainSimd;
-#include "index/distance/spaces_f32.h"
-#include "index/graph/walk_inl.h"
+#include "index/distance/target_table.h"
 
 bool Supported() { return true; }
 
 }  // namespace
 
 extern const Target kTarget;
-const Target kTarget = {
-    "scalar",
-    &Supported,
-    {&F32Dot, &F32L2, &F32Dot4, &F32L2x4},
-    {&kOpsOf<F32DotSpace>, &kOpsOf<F32L2Space>},
-};
+const Target kTarget = TargetNamed("scalar", &Supported);
 
 }  // namespace hotkv::target_scalar

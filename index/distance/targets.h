@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "index/graph/walk.h"
+#include "index/quant/rotation.h"
 
 namespace hotkv {
 
@@ -21,6 +22,22 @@ struct RawKernels {
   float (*f32_l2)(const float* a, const float* b, size_t n);  // squared
   void (*f32_dot4)(const float* q, const float* const* rows, size_t n, float* out);
   void (*f32_l2_4)(const float* q, const float* const* rows, size_t n, float* out);
+  // Rows of IEEE half floats.
+  float (*f16_dot)(const float* q, const uint16_t* row, size_t n);
+  float (*f16_l2)(const float* q, const uint16_t* row, size_t n);
+  void (*f16_encode)(const float* x, size_t n, uint16_t* out);
+  // n a multiple of 128; sums of code times query byte. Layout of codes: quant_inl.h.
+  int32_t (*q4_sum)(const int8_t* q, const uint8_t* codes, size_t n);
+  int32_t (*q8_sum)(const int8_t* q, const uint8_t* codes, size_t n);
+  void (*q4_sum4)(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out);
+  void (*q8_sum4)(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out);
+  // n a power of two from 16 on; scaled to keep lengths.
+  void (*fht)(float* x, size_t n);
+  void (*rotate)(const RotationPlan& plan, float* x);
+  float (*max_abs)(const float* x, size_t n);
+  int32_t (*quantize_query)(const float* x, size_t n, float inverse_step, int8_t* out);
+  void (*encode_q4)(const float* x, size_t n, float inverse_step, uint8_t* out);
+  void (*encode_q8)(const float* x, size_t n, float inverse_step, uint8_t* out);
 };
 
 struct Target {

@@ -64,8 +64,7 @@ Result<char*> SlabFiles::MakeSlab(uint32_t slab, size_t bytes) {
   const uint64_t file_bytes = kFilePage + (bytes + kFilePage - 1) / kFilePage * kFilePage;
   const bool expected = slab < expected_;
   HOTKV_ASSIGN_OR_RETURN(
-      made->file,
-      spec_.env->Open(path, expected ? OpenMode::kReadWrite : OpenMode::kCreateOrOpen));
+      made->file, spec_.env->Open(path, expected ? OpenMode::kReadWrite : OpenMode::kCreateOrOpen));
   HOTKV_ASSIGN_OR_RETURN(const uint64_t size, made->file->Size());
   if (expected) {
     if (size < file_bytes) return Status::Corruption("the slab is cut off").At(path, 0);

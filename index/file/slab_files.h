@@ -59,7 +59,7 @@ class SlabFiles {
   const Spec spec_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Slab>> slabs_;  // guarded by mutex_; the objects stay where they are
-  uint32_t expected_ = 0;  // set before the array is shared
+  uint32_t expected_ = 0;                     // set before the array is shared
   std::atomic<size_t> bytes_{0};
   Status failure_;  // by Sync's thread only
 };

@@ -12,16 +12,14 @@
 
 namespace hotkv {
 
-// Room for a query made from a row, at a cache line's start.
+// Room for a query, at a cache line's start.
 class QueryBuffer {
  public:
-  explicit QueryBuffer(uint32_t bytes) : bytes_(bytes + 64) {}
-  void* data() {
-    return bytes_.data() + (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
-  }
+  explicit QueryBuffer(uint32_t bytes) : memory_(bytes) {}
+  void* data() const { return memory_.data(); }
 
  private:
-  std::vector<char> bytes_;
+  PrivateMemory memory_;
 };
 
 class Scratch {

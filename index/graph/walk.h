@@ -43,14 +43,15 @@ struct SpaceParams {
   uint32_t dim = 0;     // of the vectors as given
   uint32_t length = 0;  // elements that a kernel runs over (after rotation and padding)
   uint32_t row_bytes = 0;
-  float scale = 1;  // of codes: value = code * scale
+  float scale = 1;  // codes: half a step
 };
 
 // The side of a distance that stays the same.
 struct QueryView {
   const void* data = nullptr;
   float norm = 1;    // its length
-  float factor = 1;  // integer spaces: what one unit of the integer product is worth, per row norm
+  float factor = 1;  // codes: what one unit of a query byte is worth
+  float sum = 0;     // codes: sum of the query bytes
 };
 
 struct Candidate {

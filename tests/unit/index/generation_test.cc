@@ -119,19 +119,20 @@ void CheckContent(const VectorIndex& index, const Rig& rig) {
   CHECK(visited == rig.model().size());
 }
 
-IndexOptions Options(uint32_t dim = 8) {
+IndexOptions Options(ElementType type = ElementType::kF32) {
   IndexOptions options;
-  options.dim = dim;
+  options.dim = 8;
+  options.type = type;
   options.metric = Metric::kL2;
   options.m = 8;
   options.ef_construction = 40;
   return options;
 }
 
-TEST_CASE("a generation gives back what was there", "[index][generation]") {
+void CheckGenerations(ElementType type) {
   SimEnv env(1);
   Rig rig(&env);
-  rig.Create(Options());
+  rig.Create(Options(type));
   Random random(1);
   for (int i = 0; i < 3000; ++i) {
     rig.Set("n" + std::to_string(i), RandomVector(&random, 8),
@@ -156,6 +157,7 @@ TEST_CASE("a generation gives back what was there", "[index][generation]") {
   CHECK(again.slots == info.slots);
   CHECK(again.top_level <= info.top_level);  // lower where the entry had been deleted
   CHECK(again.options.m == 8);
+  CHECK(again.options.type == type);
   CHECK(again.options.metric == Metric::kL2);
   CHECK(again.options.ef_construction == 40);
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -175,6 +177,14 @@ TEST_CASE("a generation gives back what was there", "[index][generation]") {
   CHECK(VectorIndex::RemoveGeneration(&env, "ix", 1).ok());
   CHECK(VectorIndex::RemoveGeneration(&env, "ix", 1).ok());
   CHECK_FALSE(VectorIndex::Open(&env, "ix", 1).ok());
+}
+
+TEST_CASE("a generation gives back what was there", "[index][generation]") {
+  for (const ElementType type :
+       {ElementType::kF32, ElementType::kF16, ElementType::kQ8, ElementType::kQ4}) {
+    INFO(ElementTypeName(type));
+    CheckGenerations(type);
+  }
 }
 
 TEST_CASE("replay after a generation: sets, replacements, deletes, attributes",
@@ -497,7 +507,7 @@ TEST_CASE("power cuts around checkpoints leave a generation that replay complete
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SimEnv env(100 + seed);
     Rig rig(&env);
-    rig.Create(Options());
+    rig.Create(Options(seed % 2 == 0 ? ElementType::kF32 : ElementType::kQ4));
     Random random(seed);
     uint64_t published = 0;
     for (int step = 0; step < 12; ++step) {

@@ -144,5 +144,135 @@ TEST_CASE("an infinite product stays infinite, NaN stays NaN", "[index][kernels]
   }
 }
 
+TEST_CASE("half float kernels agree with double arithmetic, encoding rounds to nearest",
+          "[index][kernels]") {
+  Random random(3);
+  for (const Target* target : Runnable()) {
+    for (size_t n = 1; n <= 257; ++n) {
+      std::vector<float> q(n);
+      std::vector<float> x(n);
+      for (size_t i = 0; i < n; ++i) {
+        q[i] = static_cast<float>(random.Uniform() * 2 - 1);
+        x[i] = static_cast<float>(random.Uniform() * 2 - 1);
+        if (random.Below(50) == 0) x[i] *= 1e-6f;  // subnormal halves
+      }
+      std::vector<uint16_t> halves(n + 16, 0x7e00);  // NaN behind the end
+      target->raw.f16_encode(x.data(), n, halves.data());
+      std::vector<uint16_t> plain(n);
+      AllTargets().back()->raw.f16_encode(x.data(), n, plain.data());
+      double dot = 0;
+      double l2 = 0;
+      for (size_t i = 0; i < n; ++i) {
+        CHECK(halves[i] == plain[i]);
+        std::vector<float> one(1, 1.0f);
+        const double back = target->raw.f16_dot(one.data(), halves.data() + i, 1);
+        CHECK(std::abs(back - x[i]) <= std::max(std::abs(x[i]) * 0x1p-11, 0x1p-25));
+        dot += back * q[i];
+        l2 += (back - q[i]) * (back - q[i]);
+      }
+      CHECK(halves[n] == 0x7e00);
+      CHECK(target->raw.f16_dot(q.data(), halves.data(), n) == Approx(dot).margin(1e-5));
+      CHECK(target->raw.f16_l2(q.data(), halves.data(), n) == Approx(l2).margin(1e-5));
+    }
+  }
+}
+
+TEST_CASE("code kernels give exact integer sums", "[index][kernels]") {
+  Random random(4);
+  for (const Target* target : Runnable()) {
+    for (size_t n = 128; n <= 32768; n = n < 2048 ? n + 128 : n * 2) {
+      for (const bool extreme : {false, true}) {
+        std::vector<int8_t> q(n);
+        std::vector<std::vector<uint8_t>> rows(4, std::vector<uint8_t>(n));
+        for (int8_t& b : q)
+          b = extreme ? int8_t{-127} : static_cast<int8_t>(random.Between(-127, 127));
+        for (auto& row : rows) {
+          for (uint8_t& b : row)
+            b = extreme ? uint8_t{255} : static_cast<uint8_t>(random.Below(256));
+        }
+        const uint8_t* four[4] = {rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data()};
+        int32_t got4[4];
+        int32_t got8[4];
+        target->raw.q4_sum4(q.data(), four, n, got4);
+        target->raw.q8_sum4(q.data(), four, n, got8);
+        for (int r = 0; r < 4; ++r) {
+          int64_t want4 = 0;
+          int64_t want8 = 0;
+          for (size_t i = 0; i < n; ++i) {
+            const size_t block = i / 128 * 128;
+            const uint8_t byte = four[r][block / 2 + i % 64];
+            want4 += int64_t{q[i]} * (i - block < 64 ? byte & 15 : byte >> 4);
+            want8 += int64_t{q[i]} * four[r][i];
+          }
+          CHECK(got4[r] == want4);
+          CHECK(got8[r] == want8);
+          CHECK(target->raw.q4_sum(q.data(), four[r], n) == want4);
+          CHECK(target->raw.q8_sum(q.data(), four[r], n) == want8);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the rotation keeps lengths and angles and spreads what is heaped", "[index][kernels]") {
+  Random random(5);
+  for (const Target* target : Runnable()) {
+    for (const uint32_t dim : {1u, 100u, 128u, 384u, 640u, 1000u, 1536u, 1537u, 4096u, 32768u}) {
+      const Rotation rotation(dim, 42);
+      const uint32_t n = rotation.plan().length;
+      REQUIRE(n % 128 == 0);
+      REQUIRE(n >= dim);
+      PrivateMemory memory_a(n * sizeof(float));
+      PrivateMemory memory_b(n * sizeof(float));
+      auto* a = reinterpret_cast<float*>(memory_a.data());
+      auto* b = reinterpret_cast<float*>(memory_b.data());
+      a[random.Below(dim)] = 1;  // all in one component
+      double dot = 0;
+      double bb = 0;
+      for (uint32_t i = 0; i < dim; ++i) {
+        b[i] = static_cast<float>(random.Uniform() - 0.5);
+        dot += double{a[i]} * b[i];
+        bb += double{b[i]} * b[i];
+      }
+      target->raw.rotate(rotation.plan(), a);
+      target->raw.rotate(rotation.plan(), b);
+      CHECK(target->raw.f32_dot(a, a, n) == Approx(1).epsilon(1e-4));
+      CHECK(target->raw.f32_dot(b, b, n) == Approx(bb).epsilon(1e-4));
+      CHECK(target->raw.f32_dot(a, b, n) == Approx(dot).margin(1e-3));
+      // A normal sample of this length has no component beyond five deviations or so.
+      CHECK(target->raw.max_abs(a, n) * std::sqrt(static_cast<float>(n)) < 6);
+    }
+  }
+}
+
+TEST_CASE("quantisers round, clip, and tell the sum of a query", "[index][kernels]") {
+  Random random(6);
+  for (const Target* target : Runnable()) {
+    const size_t n = 384;
+    std::vector<float> x(n);
+    for (float& v : x) v = static_cast<float>(random.Uniform() * 6 - 3);
+    std::vector<int8_t> q(n);
+    const float most = target->raw.max_abs(x.data(), n);
+    const int32_t sum = target->raw.quantize_query(x.data(), n, 127 / most, q.data());
+    int32_t want = 0;
+    for (size_t i = 0; i < n; ++i) {
+      CHECK(std::abs(q[i] - x[i] * 127 / most) <= 0.501f);
+      want += q[i];
+    }
+    CHECK(sum == want);
+    std::vector<uint8_t> four(n / 2);
+    std::vector<uint8_t> eight(n);
+    target->raw.encode_q4(x.data(), n, 4.0f, four.data());  // steps of 0.25, so -1.875 ... 1.875
+    target->raw.encode_q8(x.data(), n, 100.0f, eight.data());
+    for (size_t i = 0; i < n; ++i) {
+      const size_t block = i / 128 * 128;
+      const uint8_t byte = four[block / 2 + i % 64];
+      const double code = i - block < 64 ? byte & 15 : byte >> 4;
+      CHECK(std::abs((code - 7.5) / 4 - std::clamp(double{x[i]}, -1.875, 1.875)) <= 0.126);
+      CHECK(std::abs((eight[i] - 127.5) / 100 - std::clamp(double{x[i]}, -1.275, 1.275)) <= 0.0051);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hotkv
