@@ -36,6 +36,8 @@ if(TARGET hotkv-server)
       --modes ${compat_modes} ${script})
   endforeach()
 
+  hotkv_process_test(reports 600 ${CMAKE_CURRENT_SOURCE_DIR}/compat/reports.py ${server})
+
   foreach(client cli python node ioredis)
     hotkv_process_test(clients_${client} 180 ${CMAKE_CURRENT_SOURCE_DIR}/clients/run.py ${server} --client ${client})
   endforeach()

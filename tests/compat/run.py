@@ -239,7 +239,7 @@ class Player:
             try:
                 return connection.read_until_closed()
             except TimeoutError:
-                return connection.buffer + b"<stays open>"
+                return bytes(connection.buffer) + b"<stays open>"
 
     def play_scan(self, step):
         connection, cursor, seen = self.connection(step.connection), b"0", set()

@@ -220,7 +220,7 @@ class Connection:
     def __init__(self, port, protocol=2, timeout=30, host="127.0.0.1"):
         self.socket = socket.create_connection((host, port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = b""
+        self.buffer = bytearray()
         self.last_reply = b""
         if protocol == 3:
             self.call("HELLO", "3")
@@ -233,11 +233,12 @@ class Connection:
         while True:
             try:
                 end = frame_end(self.buffer, 0)
-                self.last_reply, self.buffer = self.buffer[:end], self.buffer[end:]
+                self.last_reply = bytes(self.buffer[:end])
+                del self.buffer[:end]
                 return self.last_reply
             except Incomplete:
                 pass
-            part = self.socket.recv(1 << 16)
+            part = self.socket.recv(1 << 20)
             if not part:
                 raise ConnectionError("closed by the server")
             self.buffer += part
@@ -253,7 +254,8 @@ class Connection:
                 self.buffer += part
         except ConnectionResetError:
             pass
-        data, self.buffer = self.buffer, b""
+        data = bytes(self.buffer)
+        self.buffer.clear()
         return data
 
     def call(self, *args):
