@@ -209,7 +209,6 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
 // The new snapshot has been read back: what it replaces may go.
 Status DataDirectory::AfterSnapshot() {
   const uint64_t newest = job_->number();
-  const bool log_on = log_->era() != 0;
   HOTKV_RETURN_IF_ERROR(catalog_->Update([&](CatalogState* state) {
     for (auto& [number, snapshot] : state->snapshots) {
       if (number != newest) snapshot.state = FileState::kDropped;
@@ -221,7 +220,7 @@ Status DataDirectory::AfterSnapshot() {
   HOTKV_CRASH_POINT("snapshot.before_dropped");
   HOTKV_RETURN_IF_ERROR(RemoveLeftovers());
   writer_->DropBefore(LogNeededFrom());
-  return folders_->Collect(log_on ? engine_->epochs().durable() : 0);
+  return folders_->Collect(LogCounts() ? engine_->epochs().durable() : 0);
 }
 
 // Epochs before it are needed by no recovery.
@@ -237,7 +236,8 @@ uint64_t DataDirectory::LogNeededFrom() const {
     }
     for (const auto& [id, object] : state.objects) {
       const uint64_t current = object.current();
-      if (current != 0) {
+      // One that has gone holds back nothing: a kept snapshot that refers to it began later than its `from`.
+      if (current != 0 && engine_->objects().Find(id)) {
         epoch = std::min(epoch, EpochOf(object.generations.at(current).from_lsn));
       }
     }
@@ -318,13 +318,13 @@ void DataDirectory::CheckpointObjects() {
 Status DataDirectory::PublishGenerations() {
   if (unpublished_.empty()) return Status::Ok();
   const NewGeneration& generation = unpublished_.front();
+  const uint64_t log_epoch = log_->DurableBlockPast(generation.to_epoch);
   Status status;
   if (!LogCounts()) {
     status = folders_->Abandon(generation);
-  } else if (rules::Enabled(Rule::kGenerationAfterLog) && !log_->DurablePast(generation.to_epoch)) {
+  } else if (log_epoch == 0 && rules::Enabled(Rule::kGenerationAfterLog)) {
     return Status::Ok();
   } else {
-    const uint64_t log_epoch = log_->DurableBlockEpoch();
     status = catalog_->Update([&](CatalogState* state) {
       ObjectFolders::MakeLive(generation, log_epoch, state);
     });

@@ -180,6 +180,8 @@ void DataDirectory::ChooseLogRange(CatalogState* state) const {
     const uint64_t number = recovery_->snapshot_number();
     if (number != 0) range->first_epoch = state->snapshots.at(number).from_epoch;
   }
+  // With no segment left the writer may begin with a lower number than before.
+  if (range && kept.empty()) range->first_segment = last_number + 1;
   state->ranges.clear();
   if (range) state->ranges[range->first_epoch] = *range;
 }

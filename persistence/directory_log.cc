@@ -43,15 +43,14 @@ uint64_t DirectoryLog::CompleteFrom() {
   return 0;
 }
 
-bool DirectoryLog::DurablePast(uint64_t epoch) {
-  // In this order: once the log is off the mark follows the epochs by itself.
-  const bool durable = engine_->epochs().durable() >= epoch;
-  if (durable) return era() != 0;
+uint64_t DirectoryLog::DurableBlockPast(uint64_t epoch) {
+  // In this order: once the log is off the mark follows the epochs by itself, and is no block's.
+  const uint64_t durable = engine_->epochs().durable();
+  if (era() == 0) return 0;
+  if (durable >= epoch) return durable;
   writer_->RequestSync(epoch);
-  return false;
+  return 0;
 }
-
-uint64_t DirectoryLog::DurableBlockEpoch() const { return engine_->epochs().durable(); }
 
 void DirectoryLog::StartTap() {
   {

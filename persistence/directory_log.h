@@ -28,8 +28,7 @@ class DirectoryLog : public SnapshotLog, public EpochTap {
 
   uint64_t era() const override { return era_.load(std::memory_order_acquire); }
   uint64_t CompleteFrom() override;
-  bool DurablePast(uint64_t epoch) override;
-  uint64_t DurableBlockEpoch() const override;
+  uint64_t DurableBlockPast(uint64_t epoch) override;
   void StartTap() override;
   void StopTap() override;
   std::vector<TappedEpoch> TakeTapped() override;

@@ -48,6 +48,10 @@ Result<NewGeneration> ObjectFolders::Checkpoint(DurableObject* object) {
     made.generation = record.next_generation++;
     record.generations[made.generation].state = FileState::kPlanned;
   }));
+  {
+    std::lock_guard lock(mutex_);
+    begun_[object->id()] = made.generation;
+  }
   HOTKV_CRASH_POINT("object.generation_planned");
   // A change is made before it takes its lsn: what is of an earlier epoch than this is there already.
   made.from_lsn = FirstLsnOf(engine_->epochs().current());
@@ -59,6 +63,13 @@ Result<NewGeneration> ObjectFolders::Checkpoint(DurableObject* object) {
     return status;
   }
   return made;
+}
+
+bool ObjectFolders::IsAsIn(const DurableObject& object, uint64_t current) {
+  std::lock_guard lock(mutex_);
+  const auto begun = begun_.find(object.id());
+  if (begun != begun_.end() && begun->second != current) return false;
+  return current != 0 && !object.ChangedSinceCheckpoint();
 }
 
 void ObjectFolders::MakeLive(const NewGeneration& generation, uint64_t log_epoch,
@@ -109,8 +120,10 @@ ObjectFolders::Garbage ObjectFolders::FindGarbage(const CatalogState& state,
     if (forgotten != forgotten_.end()) {
       const bool settled = record.state != FileState::kLive ||
                            forgotten->second <= durable_epoch || forgotten->second < oldest_from;
-      if (settled && !referred.contains(id)) garbage.folders.insert(id);
-      continue;
+      if (settled && !referred.contains(id)) {
+        garbage.folders.insert(id);
+        continue;
+      }
     }
     const uint64_t current = record.current();
     uint64_t oldest_kept = current;
@@ -178,7 +191,11 @@ Status ObjectFolders::RemoveFolders(const Garbage& garbage) {
   }
   HOTKV_RETURN_IF_ERROR(env_->SyncDir(index_folder_));
   std::lock_guard lock(mutex_);
-  for (const uint64_t id : garbage.folders) forgotten_.erase(id);
+  for (const uint64_t id : garbage.folders) {
+    forgotten_.erase(id);
+    begun_.erase(id);
+    released_.erase(id);
+  }
   return Status::Ok();
 }
 

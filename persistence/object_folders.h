@@ -44,6 +44,9 @@ class ObjectFolders : public ObjectHost {
   void ForgetUnknown();
 
   Result<NewGeneration> Checkpoint(DurableObject* object);
+  // The object is as its current generation has it. Asks the object, which knows of checkpoints but not of what became of
+  // them: one that was abandoned does not count.
+  bool IsAsIn(const DurableObject& object, uint64_t current);
   // An edit for Catalog::Update. log_epoch: see SnapshotRecord.
   static void MakeLive(const NewGeneration& generation, uint64_t log_epoch, CatalogState* state);
   // The generation that Checkpoint made is not wanted after all.
@@ -75,6 +78,7 @@ class ObjectFolders : public ObjectHost {
 
   std::mutex mutex_;
   std::map<uint64_t, uint64_t> forgotten_;  // guarded by mutex_: object id to the epoch in which it had gone
+  std::map<uint64_t, uint64_t> begun_;      // guarded by mutex_: object id to the last generation that was begun
   std::multiset<uint64_t> pinned_;          // guarded by mutex_
   std::map<uint64_t, uint64_t> released_;   // guarded by mutex_: object id to the oldest kept generation told to it
 };

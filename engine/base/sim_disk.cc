@@ -452,7 +452,10 @@ std::set<uint64_t> Disk::Reachable() const {
     if (id != 0 && found.insert(id).second) todo.push_back(id);
   };
   for (const NameChange& change : unsynced_names) {
-    for (const auto& part : change.parts) visit(part.inode);
+    for (const auto& part : change.parts) {
+      visit(part.inode);
+      visit(part.folder);  // removed meanwhile, perhaps: a cut looks at what became of its names all the same
+    }
   }
   while (!todo.empty()) {
     const Inode& inode = *inodes.at(todo.back());

@@ -129,7 +129,7 @@ Status ObjectLoader::Create(const Effect& effect) {
   }
   const uint64_t current = record->second.current();
   const ObjectPlace place{id, options_.env, FolderOf(id)};
-  uint64_t from_lsn = effect.lsn;
+  uint64_t from_lsn = 0;  // all that follows counts, of this commit as well
   DurableObject* object = nullptr;
   if (current != 0) {
     from_lsn = record->second.generations.at(current).from_lsn;

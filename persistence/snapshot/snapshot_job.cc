@@ -111,11 +111,11 @@ Result<SnapshotJob::Progress> SnapshotJob::Advance() {
     }
     case Phase::kFinish:
       HOTKV_RETURN_IF_ERROR(Finish());
-      HOTKV_RETURN_IF_ERROR(Publish());
       phase_ = Phase::kCheck;
       return Progress::kWorked;
     case Phase::kCheck:
       HOTKV_RETURN_IF_ERROR(Check());
+      HOTKV_RETURN_IF_ERROR(Publish());
       ReleaseObjects();
       phase_ = Phase::kDone;
       return Progress::kDone;
@@ -179,7 +179,7 @@ Status SnapshotJob::RefreshGeneration(DurableObject* object, NewGeneration* fres
     const auto record = state.objects.find(object->id());
     if (record != state.objects.end()) current = record->second.current();
   });
-  if (current != 0 && !object->ChangedSinceCheckpoint()) {
+  if (options_.objects->IsAsIn(*object, current)) {
     fresh->generation = current;
     moved_from_.push_back({{object->id(), current}, fresh->from_lsn});
     return Status::Ok();
@@ -244,7 +244,8 @@ Status SnapshotJob::WriteTapped(uint64_t up_to_epoch) {
 
 Result<bool> SnapshotJob::LogIsPast() {
   if (with_log_) {
-    return !rules::Enabled(Rule::kSnapshotAfterLog) || options_.log->DurablePast(last_epoch_);
+    log_epoch_ = options_.log->DurableBlockPast(last_epoch_);
+    return log_epoch_ != 0 || !rules::Enabled(Rule::kSnapshotAfterLog);
   }
   if (!options_.log->TappedPast(last_epoch_)) return false;
   HOTKV_RETURN_IF_ERROR(WriteTapped(last_epoch_));
@@ -269,13 +270,12 @@ Status SnapshotJob::Finish() {
 }
 
 Status SnapshotJob::Publish() {
-  const uint64_t log_epoch = with_log_ ? options_.log->DurableBlockEpoch() : 0;
   HOTKV_RETURN_IF_ERROR(options_.catalog->Update([&](CatalogState* state) {
     SnapshotRecord& record = state->snapshots[number_];
     record.state = FileState::kLive;
     record.from_epoch = from_epoch_;
     record.last_epoch = last_epoch_;
-    record.log_epoch = log_epoch;
+    record.log_epoch = log_epoch_;
     record.has_effects = !with_log_;
     record.bytes = writer_->bytes();
     record.entries = writer_->entries();
@@ -283,7 +283,7 @@ Status SnapshotJob::Publish() {
     state->epoch_max = std::max(state->epoch_max, last_epoch_);
     state->next_object_id = std::max(state->next_object_id, options_.engine->objects().next_id());
     for (const NewGeneration& generation : generations_) {
-      ObjectFolders::MakeLive(generation, log_epoch, state);
+      ObjectFolders::MakeLive(generation, log_epoch_, state);
     }
     for (const auto& [ref, from_lsn] : moved_from_) {
       const auto object = state->objects.find(ref.object_id);

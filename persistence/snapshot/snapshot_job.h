@@ -8,9 +8,9 @@
 // Without a log the effects between first and last cut go into the file: then it is the moment at the end of its last
 // epoch by itself.
 //
-// Order of events, each durable before the next: planned - file written and synced, folder synced - log durable past the
-// last section's epoch - live, with the generations it refers to - read back and checked - what was before is dropped
-// (by the caller).
+// Order of events, each durable before the next: planned - log durable past the last section's epoch - file written and
+// synced, folder synced - read back and checked - live, with the generations it refers to - what was before is dropped (by
+// the caller). Once live it is never taken back: from then on the log may count on it.
 //
 // Thread rules: Step by workers; everything else by the directory's thread.
 // Errors: of Advance. The job is then over; Cancel removes what it left. kCancelled: the log that it relied on was switched
@@ -50,10 +50,9 @@ class SnapshotLog {
   virtual uint64_t era() const = 0;
   // All effects of this epoch (the current one) and later ones are logged or tapped. 0: not yet.
   virtual uint64_t CompleteFrom() = 0;
-  // Asks for the sync of everything up to the epoch; returns whether it is durable.
-  virtual bool DurablePast(uint64_t epoch) = 0;
-  // The epoch of the last block known durable, 0 without a log.
-  virtual uint64_t DurableBlockEpoch() const = 0;
+  // Asks for the sync of everything up to the epoch. Once that is durable: the epoch of a durable block at or past it; until
+  // then, and without a log, 0.
+  virtual uint64_t DurableBlockPast(uint64_t epoch) = 0;
   // From now on effects are kept for TakeTapped, until StopTap.
   virtual void StartTap() = 0;
   virtual void StopTap() = 0;
@@ -130,6 +129,7 @@ class SnapshotJob : public TurnTask {
   uint64_t number_ = 0;
   uint64_t from_epoch_ = 0;
   uint64_t last_epoch_ = 0;
+  uint64_t log_epoch_ = 0;  // of a durable block, when the log was past last_epoch_
   uint64_t changes_at_start_ = 0;
   int64_t created_us_ = 0;
   bool tapping_ = false;

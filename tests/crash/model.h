@@ -14,6 +14,8 @@ namespace hotkv::crash {
 struct Value {
   std::string bytes;
   int64_t expire_at_ms = 0;
+  bool is_object = false;
+  std::map<std::string, std::string> elements = {};  // of an object
   bool operator==(const Value&) const = default;
 };
 
@@ -52,37 +54,18 @@ class Model {
 };
 
 // Everything in the engine. No worker runs.
-inline Contents Dump(Engine& engine) {
-  Contents contents;
-  Keyspace& keyspace = engine.keyspace();
-  for (uint32_t i = 0; i < keyspace.stripe_count(); ++i) {
-    for (uint32_t db = 0; db < keyspace.databases(); ++db) {
-      Table* table = keyspace.stripe(i).table(db);
-      if (table == nullptr) continue;
-      for (uint32_t c = 0; c < table->chunk_count(); ++c) {
-        table->ForEachInChunk(c, [&](Entry** slot) {
-          const Entry& entry = **slot;
-          char scratch[24];
-          Value value;
-          value.expire_at_ms = entry.expire_at_ms();
-          value.bytes = entry.type() == ValueType::kString
-                            ? std::string(entry.StringValue(scratch))
-                            : "object " + std::to_string(entry.object()->Digest());
-          const bool fresh = contents.emplace(std::pair{db, std::string(entry.key())}, value).second;
-          HOTKV_CHECK(fresh);
-          HOTKV_CHECK(keyspace.MakeRef(entry.key()).stripe == i);
-        });
-      }
-    }
-  }
-  return contents;
-}
+Contents Dump(Engine& engine);
 
 // Where two states differ first, for a failing test's message.
 inline std::string Difference(const Contents& expected, const Contents& actual) {
   auto show = [](const Contents& c, const std::pair<uint32_t, std::string>& key) {
     const auto it = c.find(key);
     if (it == c.end()) return std::string("none");
+    if (it->second.is_object) {
+      std::string text = "object {";
+      for (const auto& [name, value] : it->second.elements) text += name + "=" + value + " ";
+      return text + "}";
+    }
     return std::to_string(it->second.bytes.size()) + " bytes \"" + it->second.bytes.substr(0, 40) +
            "\" expiry " + std::to_string(it->second.expire_at_ms);
   };

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "tests/crash/sim_world.h"
+#include "tests/crash/power_cut_run.h"
 
 using namespace hotkv;
 using namespace hotkv::crash;
@@ -13,44 +13,11 @@ namespace {
 // HOTKV_LONG=1: as many times as long.
 uint64_t Scaled(uint64_t runs) { return std::getenv("HOTKV_LONG") != nullptr ? runs * 50 : runs; }
 
-// The running process ends: mostly by a cut at some operation, else killed or stopped.
-std::optional<std::string> End(SimWorld& world) {
-  const uint64_t dice = world.random().Below(10);
-  const uint64_t events = dice < 7 ? 1 + world.random().Below(400) : 0;
-  world.ArmCut(events);
-  for (int i = 0; i < 400 && !world.cut_taken(); ++i) world.Step();
-  if (dice == 8) {
-    world.Kill();
-  } else if (dice == 9 && !world.options().faults) {
-    return world.Shutdown();
-  } else {
-    world.TakeCut();
-  }
-  return std::nullopt;
-}
-
-// One run: work, an end, a start that is cut as well, a start, and so on. Returns the first violation.
-std::optional<std::string> Run(const WorldOptions& options, int rounds, uint64_t* cuts) {
-  SimWorld world(options);
-  if (auto bad = world.Open()) return bad;
-  for (int round = 0; round < rounds; ++round) {
-    if (auto bad = End(world)) return bad;
-    // The second cut, somewhere in the start.
-    world.ArmCut(1 + world.random().Below(60));
-    if (auto bad = world.Open()) return bad;
-    for (int i = 0; i < 10 && !world.cut_taken(); ++i) world.Step();
-    world.TakeCut();
-    if (auto bad = world.Open()) return bad;
-  }
-  *cuts += world.cuts();
-  return std::nullopt;
-}
-
 void RunSeeds(WorldOptions options, uint64_t first, uint64_t seeds, int rounds) {
   uint64_t cuts = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     options.seed = seed;
-    const auto bad = Run(options, rounds, &cuts);
+    const auto bad = RunCuts(options, rounds, &cuts);
     INFO("seed " << seed << ": " << bad.value_or(""));
     REQUIRE(!bad.has_value());
   }
@@ -75,6 +42,14 @@ TEST_CASE("Power cuts while the log is switched on and off") {
   RunSeeds({.switch_log = true}, 4001, Scaled(60), 4);
   RunSeeds({.append_only = false, .fsync = FsyncPolicy::kAlways, .switch_log = true}, 5001,
            Scaled(60), 4);
+}
+
+TEST_CASE("Power cuts with objects in folders of their own") {
+  RunSeeds({.fsync = FsyncPolicy::kNo, .object_percent = 85, .snapshots = false, .large_percent = 0}, 11001,
+           Scaled(30), 4);
+  RunSeeds({.object_percent = 33}, 8001, Scaled(30), 4);
+  RunSeeds({.append_only = false, .object_percent = 33}, 9001, Scaled(30), 4);
+  RunSeeds({.switch_log = true, .object_percent = 33}, 10001, Scaled(30), 4);
 }
 
 TEST_CASE("Power cuts with failing writes and syncs before them") {

@@ -6,6 +6,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "tests/crash/slot_object.h"
 
 namespace hotkv::crash {
 
@@ -18,6 +19,33 @@ constexpr int kPatience = 20'000;  // rounds until something that must come to a
 
 }  // namespace
 
+Contents Dump(Engine& engine) {
+  Contents contents;
+  Keyspace& keyspace = engine.keyspace();
+  auto add = [&](uint32_t stripe, uint32_t db, const Entry& entry) {
+    char scratch[24];
+    Value value;
+    value.expire_at_ms = entry.expire_at_ms();
+    if (entry.type() == ValueType::kString) {
+      value.bytes = entry.StringValue(scratch);
+    } else {
+      value.is_object = true;
+      value.elements = static_cast<const SlotObject*>(entry.object())->Elements();
+    }
+    HOTKV_CHECK(keyspace.MakeRef(entry.key()).stripe == stripe);
+    HOTKV_CHECK(contents.emplace(std::pair{db, std::string(entry.key())}, value).second);
+  };
+  for (uint32_t i = 0; i < keyspace.stripe_count(); ++i) {
+    for (uint32_t db = 0; db < keyspace.databases(); ++db) {
+      Table* table = keyspace.stripe(i).table(db);
+      for (uint32_t c = 0; table != nullptr && c < table->chunk_count(); ++c) {
+        table->ForEachInChunk(c, [&](Entry** slot) { add(i, db, **slot); });
+      }
+    }
+  }
+  return contents;
+}
+
 SimWorld::SimWorld(const WorldOptions& options)
     : options_(options),
       random_(options.seed),
@@ -26,9 +54,16 @@ SimWorld::SimWorld(const WorldOptions& options)
       commands_(std::span<const std::span<const CommandSpec>>{}),
       now_us_(Clock::MonotonicNs() / 1000) {
   SetLogLevel(LogLevel::kNothing);
+  SlotObject::Register();
+  SlotObject::during_checkpoint = [this](SlotObject*) {
+    for (uint64_t i = random_.Below(12); i > 0; --i) RandomCommit();
+  };
 }
 
-SimWorld::~SimWorld() { Close(); }
+SimWorld::~SimWorld() {
+  Close();
+  SlotObject::during_checkpoint = nullptr;
+}
 
 void SimWorld::Close() {
   if (engine_ != nullptr) engine_->lazy_free().Drain();
@@ -231,6 +266,61 @@ void SimWorld::SyncAll() {
   HOTKV_CHECK(engine_->epochs().durable() >= epoch);
 }
 
+std::optional<std::string> SimWorld::CheckFiles() {
+  env_->ClearFaults();
+  directory_->SetLogGrowth(0);
+  SlotObject::during_checkpoint = nullptr;
+  for (int i = 0; i < kPatience && !CanWrite(); ++i) Cycle(50'000);
+  FinishSnapshot();
+  SyncAll();
+  directory_->BeginSnapshot(SnapshotWhy::kSave);
+  FinishSnapshot();
+  SyncAll();
+  for (int i = 0; i < 5; ++i) {
+    Work();
+    Cycle(50'000);
+  }
+  const CatalogState state = directory_->catalog().Read();
+  std::set<std::string> expected;
+  std::set<uint64_t> referred;
+  for (const auto& [number, record] : state.snapshots) {
+    if (record.state != FileState::kLive) return "a snapshot that is not live stays in the catalog";
+    expected.insert("data/snapshots/" + SnapshotFileName(number));
+    for (const GenerationRef& ref : record.generations) referred.insert(ref.object_id);
+  }
+  for (const auto& [number, entry] : state.segments) {
+    // A spare one keeps its file until it is used again.
+    if (entry.state != SegmentState::kPlanned) expected.insert("data/log/" + SegmentFileName(number));
+  }
+  for (const auto& [id, record] : state.objects) {
+    const std::string folder = "data/index/" + std::to_string(id);
+    expected.insert(folder + "/slots");
+    for (const auto& [number, generation] : record.generations) {
+      if (generation.state != FileState::kLive) return folder + " has a generation that is not live";
+      expected.insert(folder + "/names." + std::to_string(number));
+    }
+    if (!engine_->objects().Find(id) && !referred.contains(id)) return folder + " is of an object that is gone";
+  }
+  std::set<std::string> found;
+  for (const char* folder : {"data/snapshots", "data/log", "data/index"}) ListFiles(folder, &found);
+  for (const std::string& path : found) {
+    if (!expected.contains(path)) return path + " is not in the catalog";
+  }
+  for (const std::string& path : expected) {
+    if (!found.contains(path)) return path + " is in the catalog, but not on the disk";
+  }
+  return std::nullopt;
+}
+
+void SimWorld::ListFiles(const std::string& folder, std::set<std::string>* files) {
+  auto entries = env_->List(folder);
+  if (!entries.ok()) return;
+  for (const DirEntry& entry : *entries) {
+    const std::string path = JoinPath(folder, entry.name);
+    entry.is_dir ? ListFiles(path, files) : static_cast<void>(files->insert(path));
+  }
+}
+
 void SimWorld::RandomFault() {
   env_->ClearFaults();
   SimFault fault;
@@ -250,6 +340,7 @@ bool SimWorld::CanWrite() const {
 }
 
 std::string SimWorld::RandomKey() {
+  if (options_.object_percent > 0 && random_.Below(20) == 0) return "object:" + std::to_string(random_.Below(4));
   return "key:" + std::to_string(random_.Below(kKeys)) + std::string(random_.Below(3) == 0 ? 40 : 0, 'k');
 }
 
@@ -265,9 +356,58 @@ int64_t SimWorld::RandomExpiry() {
   return random_.Below(3) == 0 ? kNowMs + 1 + static_cast<int64_t>(random_.Below(1'000'000'000)) : 0;
 }
 
+// A key that holds an object, or gets one; some of its elements change.
+void SimWorld::ObjectCommit() {
+  const auto worker = static_cast<unsigned>(random_.Below(options_.workers));
+  const auto db = static_cast<uint32_t>(random_.Below(options_.databases));
+  const std::string key = "object:" + std::to_string(random_.Below(4));
+  const KeyRef ref = engine_->keyspace().MakeRef(key);
+  const auto found = model_.now.find({db, key});
+  if (found != model_.now.end() && !found->second.is_object) return;
+  ObjectRef<Object> fresh;
+  if (found == model_.now.end()) {
+    const uint64_t id = engine_->objects().NewId();
+    const auto folder = engine_->object_host_or_null()->MakeFolder(id, SlotObject::kType);
+    if (!folder.ok()) return;
+    const auto made = SlotObject::Create({id, env_.get(), *folder}, "definition of " + key);
+    if (!made.ok()) return engine_->object_host_or_null()->ForgetFolder(id);
+    fresh = ObjectRef<Object>::Adopt(*made);
+  }
+  Txn& txn = engine_->worker(worker).txn;
+  txn.Begin(kNowMs);
+  txn.LockKey(ref);
+  Value& value = model_.now[{db, key}];
+  value.is_object = true;
+  SlotObject* object = nullptr;
+  if (fresh) {
+    object = static_cast<SlotObject*>(fresh.get());
+    txn.LinkNewObject(db, ref, fresh.Release(), object->definition());
+  } else {
+    object = static_cast<SlotObject*>(txn.Peek(db, ref)->object());
+  }
+  for (uint64_t i = 1 + random_.Below(3); i > 0; --i) ChangeElement(txn, ref, object, &value);
+  EndCommit(txn, worker);
+}
+
+void SimWorld::ChangeElement(Txn& txn, const KeyRef& key, SlotObject* object, Value* value) {
+  const std::string name = "e" + std::to_string(random_.Below(15));
+  std::string change;
+  if (value->elements.contains(name) && random_.Below(3) == 0) {
+    change = object->Delete(name);
+    value->elements.erase(name);
+  } else {
+    const std::string text = "value " + std::to_string(++value_counter_) + " of " + name;
+    change = object->Set(name, text);
+    if (change.empty()) return;
+    value->elements[name] = text;
+  }
+  txn.RecordObjectChange(key, object->id(), change);
+}
+
 void SimWorld::EndCommit(Txn& txn, unsigned worker) {
   const bool changed = txn.has_effects();
   txn.CommitAndUnlock();
+  if (engine_->lazy_free().pending() != 0) engine_->lazy_free().Drain();  // frees of objects happen at a known moment
   if (changed) model_.Committed(EpochOf(engine_->worker(worker).last_lsn));
 }
 
@@ -287,6 +427,7 @@ void SimWorld::Commit(unsigned worker, const std::vector<std::string>& keys,
 
 void SimWorld::RandomCommit() {
   if (!CanWrite()) return;
+  if (random_.Below(100) < options_.object_percent) return ObjectCommit();
   const auto worker = static_cast<unsigned>(random_.Below(options_.workers));
   Txn& txn = engine_->worker(worker).txn;
   txn.Begin(kNowMs);
@@ -360,6 +501,10 @@ void SimWorld::ChangeKey(Txn& txn, uint32_t db, const std::string& key) {
 void SimWorld::ChangeString(Txn& txn, uint32_t db, const std::string& key) {
   const KeyRef ref = engine_->keyspace().MakeRef(key);
   Value& value = model_.now[{db, key}];
+  if (value.is_object) {
+    value = {RandomValue(), 0};
+    return txn.SetString(db, ref, value.bytes, 0);
+  }
   const uint64_t dice = random_.Below(10);
   if (dice < 2) {
     const std::string more = RandomValue();

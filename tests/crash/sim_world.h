@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct WorldOptions {
   FsyncPolicy fsync = FsyncPolicy::kEverySecond;
   bool faults = false;        // syncs and writes fail now and then
   bool switch_log = false;    // CONFIG SET appendonly now and then
-  bool objects = false;       // keys with objects
+  unsigned object_percent = 0;  // of commits that change an object
   bool snapshots = true;
   unsigned large_percent = 5;  // of values that go by reference
   uint64_t segment_bytes_min = 32 * 1024;
@@ -68,6 +69,8 @@ class SimWorld {
   bool Work();                     // the background thread
   void FinishSnapshot();           // until none runs or waits
   void SyncAll();                  // until all commits are durable
+  // Comes to rest and compares the disk's files with the catalog's: a text names the first that is too many or missing.
+  std::optional<std::string> CheckFiles();
 
   Engine& engine() { return *engine_; }
   DataDirectory& directory() { return *directory_; }
@@ -98,9 +101,12 @@ class SimWorld {
   void ChangeKey(Txn& txn, uint32_t db, const std::string& key);
   void ChangeString(Txn& txn, uint32_t db, const std::string& key);
   void RenameKey(Txn& txn, uint32_t db, const std::string& from, const std::string& to);
+  void ObjectCommit();
+  void ChangeElement(Txn& txn, const KeyRef& key, class SlotObject* object, Value* value);
   void WholeKeyspaceCommit(Txn& txn);
   void EndCommit(Txn& txn, unsigned worker);
   void RandomFault();
+  void ListFiles(const std::string& folder, std::set<std::string>* files);
   bool CanWrite() const;
 
   const WorldOptions options_;
