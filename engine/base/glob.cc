@@ -12,7 +12,8 @@ class Fold {
   explicit Fold(GlobCase letter_case) : insensitive_(letter_case == GlobCase::kInsensitive) {}
   unsigned char operator()(char c) const {
     const auto byte = static_cast<unsigned char>(c);
-    return insensitive_ && byte >= 'A' && byte <= 'Z' ? static_cast<unsigned char>(byte + 32) : byte;
+    return insensitive_ && byte >= 'A' && byte <= 'Z' ? static_cast<unsigned char>(byte + 32)
+                                                      : byte;
   }
 
  private:
@@ -45,7 +46,8 @@ bool SetMatches(std::string_view pattern, size_t* at, char c, Fold fold) {
   return found != negated;
 }
 
-// Matches one byte of text against the element at pattern[*at], which is no star. Advances *at behind the element.
+// Matches one byte of text against the element at pattern[*at], which is no star. Advances *at
+// behind the element.
 bool ElementMatches(std::string_view pattern, size_t* at, char c, Fold fold) {
   const char head = pattern[*at];
   if (head == '[') return SetMatches(pattern, at, c, fold);
@@ -61,8 +63,9 @@ bool GlobMatches(std::string_view pattern, std::string_view text, GlobCase lette
   constexpr size_t kNone = static_cast<size_t>(-1);
   size_t p = 0;
   size_t t = 0;
-  size_t behind_star = kNone;  // where to go on in the pattern when the last star takes one byte more
-  size_t star_text = 0;        // first byte of text behind what the last star has taken
+  size_t behind_star =
+      kNone;             // where to go on in the pattern when the last star takes one byte more
+  size_t star_text = 0;  // first byte of text behind what the last star has taken
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       behind_star = ++p;

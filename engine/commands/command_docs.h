@@ -1,5 +1,6 @@
-// What COMMAND tells of a command beyond its flags: where its keys lie and what happens to them, and its arguments as a
-// tree. Values of CommandSpec, one constexpr array a command (arrays are shared where commands agree).
+// What COMMAND tells of a command beyond its flags: where its keys lie and what happens to them,
+// and its arguments as a tree. Values of CommandSpec, one constexpr array a command (arrays are
+// shared where commands agree).
 //
 // Thread rules: constant data.
 #pragma once
@@ -30,13 +31,14 @@ struct KeySpec {
   enum class Find : uint8_t { kRange, kKeynum };
 
   uint32_t flags = 0;
-  int begin = 0;                        // argument where the keys begin, or where the search for begin_keyword starts
+  int begin = 0;  // argument where the keys begin, or where the search for begin_keyword starts
   std::string_view begin_keyword = "";  // the keys begin behind this word
   Find find = Find::kRange;
-  int last = 0;     // kRange: last key, counted from the first; negative: from the end of the arguments
-  int limit = 0;    // kRange with last -1: 2 means the first half of what is left, and so on
-  int keynum = 0;   // kKeynum: where the number of keys stands, counted from `begin`
-  int first = 0;    // kKeynum: first key, counted from `begin`
+  int last =
+      0;  // kRange: last key, counted from the first; negative: from the end of the arguments
+  int limit = 0;   // kRange with last -1: 2 means the first half of what is left, and so on
+  int keynum = 0;  // kKeynum: where the number of keys stands, counted from `begin`
+  int first = 0;   // kKeynum: first key, counted from `begin`
   int step = 1;
   std::string_view notes = "";
 };
@@ -58,7 +60,7 @@ struct ArgumentSpec {
   ArgumentType type = ArgumentType::kString;
   std::string_view token = "";  // word in front of the value
   bool optional = false;
-  bool multiple = false;  // may be given again and again
+  bool multiple = false;        // may be given again and again
   bool multiple_token = false;  // then with its token each time
   int key_spec = -1;            // kKey: index of the KeySpec that finds it
   std::string_view since = "";

@@ -30,7 +30,8 @@ std::optional<int64_t> ParseExpireAt(CommandContext& ctx, size_t i, TimeForm for
   int64_t value = 0;
   if (!ctx.ParseInt(i, &value)) return std::nullopt;
   std::optional<int64_t> at_ms;
-  if (positive == Positive::kNotRequired || value > 0) at_ms = ToExpireAt(value, form, ctx.now_ms());
+  if (positive == Positive::kNotRequired || value > 0)
+    at_ms = ToExpireAt(value, form, ctx.now_ms());
   if (!at_ms) ReplyInvalidExpireTime(ctx);
   return at_ms;
 }

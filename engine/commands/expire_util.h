@@ -1,5 +1,5 @@
-// Times of expiry: from arguments (seconds or milliseconds, relative or absolute) to absolute Unix milliseconds, with
-// every overflow caught.
+// Times of expiry: from arguments (seconds or milliseconds, relative or absolute) to absolute Unix
+// milliseconds, with every overflow caught.
 //
 // Thread rules: pure functions, and helpers on a CommandContext for its own thread.
 #pragma once
@@ -28,10 +28,11 @@ std::optional<int64_t> ToExpireAt(int64_t value, TimeForm form, int64_t now_ms);
 // Milliseconds to seconds, rounded to the nearest as TTL and EXPIRETIME do. ms >= 0.
 int64_t RoundToSeconds(int64_t ms);
 
-// Argument i as a time. Answers an error and returns nothing when it is no integer, does not fit, or, for options that
-// set a life (EX, SETEX, ...), is not positive.
+// Argument i as a time. Answers an error and returns nothing when it is no integer, does not fit,
+// or, for options that set a life (EX, SETEX, ...), is not positive.
 enum class Positive : uint8_t { kRequired, kNotRequired };
-std::optional<int64_t> ParseExpireAt(CommandContext& ctx, size_t i, TimeForm form, Positive positive);
+std::optional<int64_t> ParseExpireAt(CommandContext& ctx, size_t i, TimeForm form,
+                                     Positive positive);
 
 // ERR invalid expire time in '<command>' command
 void ReplyInvalidExpireTime(CommandContext& ctx);

@@ -21,8 +21,7 @@ void Rename(CommandContext& ctx, Target target) {
   }
   const bool same = ctx.key(0).key == ctx.key(1).key;
   const bool refused =
-      target == Target::kMustBeMissing &&
-      (same || ctx.txn.Peek(ctx.db(), ctx.key(1)) != nullptr);
+      target == Target::kMustBeMissing && (same || ctx.txn.Peek(ctx.db(), ctx.key(1)) != nullptr);
   if (!refused && !same) ctx.txn.Move(ctx.db(), ctx.key(0), ctx.db(), ctx.key(1));
   if (target == Target::kAny) {
     ctx.reply.Ok();
@@ -63,13 +62,20 @@ Entry* LookAtKey(CommandContext& ctx, size_t i) {
 
 std::string_view TypeName(ValueType type) {
   switch (type) {
-    case ValueType::kString: return "string";
-    case ValueType::kList: return "list";
-    case ValueType::kSet: return "set";
-    case ValueType::kSortedSet: return "zset";
-    case ValueType::kHash: return "hash";
-    case ValueType::kStream: return "stream";
-    case ValueType::kVectorSet: return "vectorset";
+    case ValueType::kString:
+      return "string";
+    case ValueType::kList:
+      return "list";
+    case ValueType::kSet:
+      return "set";
+    case ValueType::kSortedSet:
+      return "zset";
+    case ValueType::kHash:
+      return "hash";
+    case ValueType::kStream:
+      return "stream";
+    case ValueType::kVectorSet:
+      return "vectorset";
   }
   return "unknown";
 }
@@ -92,8 +98,7 @@ void CopyCommand(CommandContext& ctx) {
     return;
   }
   const Entry* source = ctx.Find(0);
-  const bool occupied =
-      !options->replace && ctx.txn.Peek(options->to_db, ctx.key(1)) != nullptr;
+  const bool occupied = !options->replace && ctx.txn.Peek(options->to_db, ctx.key(1)) != nullptr;
   if (source == nullptr || occupied) {
     ctx.reply.Integer(0);
     return;
@@ -126,8 +131,8 @@ void MoveCommand(CommandContext& ctx) {
     ctx.reply.Error(kSameObject);
     return;
   }
-  const bool possible = ctx.txn.Peek(ctx.db(), ctx.key()) != nullptr &&
-                        ctx.txn.Peek(*to_db, ctx.key()) == nullptr;
+  const bool possible =
+      ctx.txn.Peek(ctx.db(), ctx.key()) != nullptr && ctx.txn.Peek(*to_db, ctx.key()) == nullptr;
   if (possible) ctx.txn.Move(ctx.db(), ctx.key(), *to_db, ctx.key());
   ctx.reply.Integer(possible ? 1 : 0);
 }

@@ -1,5 +1,5 @@
-// Handlers of the commands on keys of any type and on whole databases; generic_commands_table.cc says what each command
-// is. Private to this family.
+// Handlers of the commands on keys of any type and on whole databases; generic_commands_table.cc
+// says what each command is. Private to this family.
 //
 // Thread rules: as CommandContext.
 #pragma once
@@ -50,7 +50,8 @@ void FlushAllCommand(CommandContext& ctx);
 void FlushDbCommand(CommandContext& ctx);
 void SwapDbCommand(CommandContext& ctx);
 
-// The i-th key's live entry for a command that does not use the value: counts a hit or a miss, leaves the access clock.
+// The i-th key's live entry for a command that does not use the value: counts a hit or a miss,
+// leaves the access clock.
 Entry* LookAtKey(CommandContext& ctx, size_t i);
 
 // OBJECT ENCODING's reply; DEBUG OBJECT shows it too.
@@ -59,7 +60,8 @@ std::string_view EncodingName(const Entry& entry);
 // "string", "list", ...: TYPE's reply and SCAN's TYPE.
 std::string_view TypeName(ValueType type);
 
-// Argument i as a database. Answers an error and returns nothing when it is no integer or there is no such database.
+// Argument i as a database. Answers an error and returns nothing when it is no integer or there is
+// no such database.
 std::optional<uint32_t> ParseDb(CommandContext& ctx, size_t i);
 
 }  // namespace hotkv

@@ -7,8 +7,8 @@ namespace hotkv {
 
 namespace {
 
-// FLUSHDB and FLUSHALL take ASYNC or SYNC. Memory is given back in the background either way; the reply comes when
-// nothing of the database can be seen any more.
+// FLUSHDB and FLUSHALL take ASYNC or SYNC. Memory is given back in the background either way; the
+// reply comes when nothing of the database can be seen any more.
 bool FlushOptionsAreValid(CommandContext& ctx) {
   if (ctx.argc() == 1) return true;
   if (ctx.argc() == 2 && (ctx.Is(1, "ASYNC") || ctx.Is(1, "SYNC"))) return true;

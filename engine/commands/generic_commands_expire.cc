@@ -29,8 +29,7 @@ std::optional<ExpireConditions> ParseConditions(CommandContext& ctx) {
       return std::nullopt;
     }
   }
-  if (conditions.if_none &&
-      (conditions.if_some || conditions.if_later || conditions.if_earlier)) {
+  if (conditions.if_none && (conditions.if_some || conditions.if_later || conditions.if_earlier)) {
     ctx.reply.Error("ERR NX and XX, GT or LT options at the same time are not compatible");
     return std::nullopt;
   }

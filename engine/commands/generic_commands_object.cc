@@ -1,7 +1,8 @@
 // OBJECT: how a value is kept, and when it was used.
 //
-// Encodings have Redis's names, since clients look at them, but say less here: a string is "int" when its bytes are an
-// integer's text, "embstr" up to 44 bytes and "raw" above, whatever commands made it.
+// Encodings have Redis's names, since clients look at them, but say less here: a string is "int"
+// when its bytes are an integer's text, "embstr" up to 44 bytes and "raw" above, whatever commands
+// made it.
 #include "engine/base/number.h"
 #include "engine/commands/generic_commands.h"
 #include "engine/tx/engine.h"

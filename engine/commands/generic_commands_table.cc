@@ -1,4 +1,5 @@
-// What each command on keys of any type and on whole databases is: facts for dispatch, COMMAND and the docs page.
+// What each command on keys of any type and on whole databases is: facts for dispatch, COMMAND and
+// the docs page.
 #include "engine/commands/generic_commands.h"
 
 namespace hotkv {
@@ -26,9 +27,8 @@ constexpr KeySpec kDeleteAll[] = {
     {.flags = key_flag::kRemove | key_flag::kDelete, .begin = 1, .last = -1}};
 constexpr KeySpec kMoved[] = {
     {.flags = key_flag::kReadWrite | key_flag::kAccess | key_flag::kUpdate, .begin = 1}};
-constexpr KeySpec kCopied[] = {
-    {.flags = key_flag::kReadOnly | key_flag::kAccess, .begin = 1},
-    {.flags = key_flag::kOverwrite | key_flag::kUpdate, .begin = 2}};
+constexpr KeySpec kCopied[] = {{.flags = key_flag::kReadOnly | key_flag::kAccess, .begin = 1},
+                               {.flags = key_flag::kOverwrite | key_flag::kUpdate, .begin = 2}};
 constexpr KeySpec kRenamed[] = {
     {.flags = key_flag::kReadWrite | key_flag::kAccess | key_flag::kDelete, .begin = 1},
     {.flags = key_flag::kOverwrite | key_flag::kUpdate, .begin = 2}};

@@ -7,8 +7,9 @@ namespace hotkv {
 
 namespace {
 
-// One row of the table after the other: row[j] is the length for the first i bytes of a and the first j of b. `mark` is
-// called for each cell whose bytes differ and whose upper neighbour (one byte of a less) is the longer one.
+// One row of the table after the other: row[j] is the length for the first i bytes of a and the
+// first j of b. `mark` is called for each cell whose bytes differ and whose upper neighbour (one
+// byte of a less) is the longer one.
 template <typename Mark>
 size_t FillTable(std::string_view a, std::string_view b, Mark&& mark) {
   std::vector<uint32_t> row(b.size() + 1, 0);
@@ -31,7 +32,8 @@ size_t FillTable(std::string_view a, std::string_view b, Mark&& mark) {
 
 class BitTable {
  public:
-  BitTable(size_t rows, size_t columns) : columns_(columns), words_((rows * columns + 63) / 64, 0) {}
+  BitTable(size_t rows, size_t columns)
+      : columns_(columns), words_((rows * columns + 63) / 64, 0) {}
   void Set(size_t row, size_t column) {
     const size_t bit = row * columns_ + column;
     words_[bit / 64] |= uint64_t{1} << (bit % 64);

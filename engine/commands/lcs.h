@@ -1,8 +1,9 @@
 // Longest common subsequence of two strings, with the ranges in which it lies, as LCS reports them.
 //
-// Where several subsequences are longest, the choice is Redis's: the table is walked back from the ends of both strings;
-// equal bytes are taken, else the walk goes back in the first string where that keeps the longer rest, else in the
-// second. The walk needs one bit a cell, so memory is cells / 8 bytes, not 4 bytes a cell.
+// Where several subsequences are longest, the choice is Redis's: the table is walked back from the
+// ends of both strings; equal bytes are taken, else the walk goes back in the first string where
+// that keeps the longer rest, else in the second. The walk needs one bit a cell, so memory is cells
+// / 8 bytes, not 4 bytes a cell.
 //
 // Thread rules: pure functions.
 #pragma once

@@ -1,5 +1,6 @@
-// Options of SET, GETEX and MSETEX: a condition on what is there, and what happens to the expiry. Also the digest by
-// which IFDEQ, IFDNE and DIGEST know a value (XXH3-64 with seed 0, 16 hexadecimal digits).
+// Options of SET, GETEX and MSETEX: a condition on what is there, and what happens to the expiry.
+// Also the digest by which IFDEQ, IFDNE and DIGEST know a value (XXH3-64 with seed 0, 16
+// hexadecimal digits).
 //
 // Thread rules: values, and helpers on a CommandContext for its own thread.
 #pragma once
@@ -46,8 +47,9 @@ inline constexpr uint32_t kOfGetEx = kTime | kPersist;
 inline constexpr uint32_t kOfMsetEx = kPresence | kTime | kKeepTtl;
 }  // namespace set_option
 
-// Arguments from index `from` on. Answers a syntax error and returns nothing when they are not `allowed` options, or
-// exclude each other. The same option twice is accepted, the last one counts, as in Redis.
+// Arguments from index `from` on. Answers a syntax error and returns nothing when they are not
+// `allowed` options, or exclude each other. The same option twice is accepted, the last one counts,
+// as in Redis.
 std::optional<SetOptions> ParseSetOptions(CommandContext& ctx, size_t from, uint32_t allowed);
 
 // IFEQ, IFNE, IFDEQ, IFDNE, or nothing.
@@ -56,8 +58,8 @@ std::optional<SetCondition> CompareConditionOf(std::string_view word);
 // A keyword that sets a time, or nothing.
 std::optional<TimeForm> TimeFormOfKeyword(std::string_view word);
 
-// Whether the condition holds for what is at the key (null: nothing). kError: an error has been answered (the value is
-// no string, the digest is malformed).
+// Whether the condition holds for what is at the key (null: nothing). kError: an error has been
+// answered (the value is no string, the digest is malformed).
 enum class Verdict : uint8_t { kMet, kNotMet, kError };
 Verdict CheckCondition(CommandContext& ctx, const Entry* entry, SetCondition condition,
                        std::string_view operand);

@@ -118,9 +118,15 @@ void ReplyString(CommandContext& ctx, const Entry* entry) {
     return;
   }
   switch (entry->form()) {
-    case Entry::Form::kInline: ctx.reply.Bulk(entry->inline_value()); break;
-    case Entry::Form::kInt: ctx.reply.BulkInt(entry->int_value()); break;
-    case Entry::Form::kRef: ctx.reply.BulkShared(entry->block()); break;
+    case Entry::Form::kInline:
+      ctx.reply.Bulk(entry->inline_value());
+      break;
+    case Entry::Form::kInt:
+      ctx.reply.BulkInt(entry->int_value());
+      break;
+    case Entry::Form::kRef:
+      ctx.reply.BulkShared(entry->block());
+      break;
   }
 }
 
@@ -292,8 +298,7 @@ void DelIfEqCommand(CommandContext& ctx) {
   bool wrong = false;
   const Entry* entry = PeekString(ctx, &wrong);
   if (wrong) return;
-  const bool equal =
-      CheckCondition(ctx, entry, SetCondition::kEqual, ctx.arg(2)) == Verdict::kMet;
+  const bool equal = CheckCondition(ctx, entry, SetCondition::kEqual, ctx.arg(2)) == Verdict::kMet;
   if (equal) ctx.txn.Delete(ctx.db(), ctx.key());
   ctx.reply.Integer(equal ? 1 : 0);
 }

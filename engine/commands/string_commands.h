@@ -1,4 +1,5 @@
-// Handlers of the string commands; string_commands_table.cc says what each command is. Private to this family.
+// Handlers of the string commands; string_commands_table.cc says what each command is. Private to
+// this family.
 //
 // Thread rules: as CommandContext.
 #pragma once
@@ -44,7 +45,8 @@ void IncrByFloatCommand(CommandContext& ctx);
 // string_commands_increx.cc
 void IncrExCommand(CommandContext& ctx);
 
-// The entry for a command that changes it: counts no hit. Answers WRONGTYPE and sets *wrong when it is no string.
+// The entry for a command that changes it: counts no hit. Answers WRONGTYPE and sets *wrong when it
+// is no string.
 Entry* PeekString(CommandContext& ctx, bool* wrong);
 // A string entry as a bulk; large values are referenced, not copied. Null where there is no entry.
 void ReplyString(CommandContext& ctx, const Entry* entry);

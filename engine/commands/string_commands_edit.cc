@@ -194,8 +194,7 @@ void LcsCommand(CommandContext& ctx) {
   // Redis's bound, which is that of its table's memory; here it bounds the time under the lock.
   const uint64_t row_bytes = sizeof(uint32_t) * (b.size() + 1);
   if (a.size() + 1 > ctx.engine.string_bytes_max.load(std::memory_order_relaxed) / row_bytes) {
-    ctx.reply.Error(
-        "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+    ctx.reply.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
     return;
   }
   if (options.length) {
@@ -236,9 +235,12 @@ void IncrByFloatCommand(CommandContext& ctx) {
   const std::string_view value = entry == nullptr ? "0" : entry->StringValue(scratch);
   const FloatSum sum = AddFloatTexts(value, ctx.arg(2));
   switch (sum.error) {
-    case FloatSumError::kNone: break;
+    case FloatSumError::kNone:
+      break;
     case FloatSumError::kBadValue:
-    case FloatSumError::kBadIncrement: ctx.reply.Error("ERR value is not a valid float"); return;
+    case FloatSumError::kBadIncrement:
+      ctx.reply.Error("ERR value is not a valid float");
+      return;
     case FloatSumError::kNotFinite:
       ctx.reply.Error("ERR increment would produce NaN or Infinity");
       return;

@@ -1,4 +1,5 @@
-// INCREX: an increment with bounds and an expiry in one step. Integers are added in 128 bits, floats as decimal texts.
+// INCREX: an increment with bounds and an expiry in one step. Integers are added in 128 bits,
+// floats as decimal texts.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -206,12 +207,13 @@ struct FloatOutcome {
   bool infinite = false;  // no finite increment leads there
 };
 
-FloatOutcome AddWithinBounds(std::string_view value, std::string_view by, const FloatBounds& bounds) {
+FloatOutcome AddWithinBounds(std::string_view value, std::string_view by,
+                             const FloatBounds& bounds) {
   FloatOutcome outcome;
   const FloatSum sum = AddFloatTexts(value, by);
   const bool overflow = sum.error == FloatSumError::kNotFinite;
-  const long double result = overflow ? (by.front() == '-' ? -INFINITY : INFINITY)
-                                      : ParseLongDouble(sum.text).value_or(0);
+  const long double result =
+      overflow ? (by.front() == '-' ? -INFINITY : INFINITY) : ParseLongDouble(sum.text).value_or(0);
   outcome.outside = result < bounds.lower || result > bounds.upper;
   if (!outcome.outside) {
     outcome.result = sum.text;

@@ -28,14 +28,10 @@ constexpr KeySpec kInsertInto[] = {{.flags = key_flag::kReadWrite | key_flag::kI
 constexpr KeySpec kUpdateIn[] = {{.flags = key_flag::kReadWrite | key_flag::kUpdate, .begin = 1}};
 constexpr KeySpec kReplace[] = {{.flags = key_flag::kOverwrite | key_flag::kUpdate, .begin = 1}};
 constexpr KeySpec kMake[] = {{.flags = key_flag::kOverwrite | key_flag::kInsert, .begin = 1}};
-constexpr KeySpec kReplacePairs[] = {{.flags = key_flag::kOverwrite | key_flag::kUpdate,
-                                      .begin = 1,
-                                      .last = -1,
-                                      .step = 2}};
-constexpr KeySpec kMakePairs[] = {{.flags = key_flag::kOverwrite | key_flag::kInsert,
-                                   .begin = 1,
-                                   .last = -1,
-                                   .step = 2}};
+constexpr KeySpec kReplacePairs[] = {
+    {.flags = key_flag::kOverwrite | key_flag::kUpdate, .begin = 1, .last = -1, .step = 2}};
+constexpr KeySpec kMakePairs[] = {
+    {.flags = key_flag::kOverwrite | key_flag::kInsert, .begin = 1, .last = -1, .step = 2}};
 constexpr KeySpec kReplaceCounted[] = {{.flags = key_flag::kOverwrite | key_flag::kUpdate,
                                         .begin = 1,
                                         .find = KeySpec::Find::kKeynum,
@@ -65,9 +61,8 @@ constexpr ArgumentSpec kKeyValueArgs[] = {kKey, kValue};
 constexpr ArgumentSpec kDecrementArgs[] = {kKey, {.name = "decrement", .type = Type::kInteger}};
 constexpr ArgumentSpec kIncrementArgs[] = {kKey, {.name = "increment", .type = Type::kInteger}};
 constexpr ArgumentSpec kFloatArgs[] = {kKey, {.name = "increment", .type = Type::kDouble}};
-constexpr ArgumentSpec kRangeArgs[] = {kKey,
-                                       {.name = "start", .type = Type::kInteger},
-                                       {.name = "end", .type = Type::kInteger}};
+constexpr ArgumentSpec kRangeArgs[] = {
+    kKey, {.name = "start", .type = Type::kInteger}, {.name = "end", .type = Type::kInteger}};
 constexpr ArgumentSpec kSetRangeArgs[] = {kKey, {.name = "offset", .type = Type::kInteger}, kValue};
 constexpr ArgumentSpec kSetExArgs[] = {kKey, kSeconds, kValue};
 constexpr ArgumentSpec kPSetExArgs[] = {kKey, kMillis, kValue};
@@ -447,8 +442,10 @@ constexpr CommandSpec kStringCommands[] = {
      .handler = SetRangeCommand,
      .group = "string",
      .since = "2.2.0",
-     .summary = "Overwrites a string from a position on; a gap before it is filled with zero bytes.",
-     .complexity = "O(M), M the number of bytes written, plus O(N) when a string of N bytes is moved.",
+     .summary =
+         "Overwrites a string from a position on; a gap before it is filled with zero bytes.",
+     .complexity =
+         "O(M), M the number of bytes written, plus O(N) when a string of N bytes is moved.",
      .key_specs = kUpdateIn,
      .arguments = kSetRangeArgs},
     {.name = "strlen",

@@ -1,5 +1,5 @@
-// Random commands for property tests: string, generic and database commands over a small key set, with values of sizes
-// around the bounds of the entries' encodings.
+// Random commands for property tests: string, generic and database commands over a small key set,
+// with values of sizes around the bounds of the entries' encodings.
 //
 // Thread rules: one thread an object.
 #pragma once
@@ -39,7 +39,8 @@ class CommandSource {
   }
   std::string Db() { return std::to_string(random_.Below(databases_)); }
   std::string Value() {
-    constexpr size_t kSizes[] = {0, 1, 7, 8, 31, 100, 254, 255, 256, 257, 16383, 16384, 16385, 40000};
+    constexpr size_t kSizes[] = {0,   1,   7,   8,     31,    100,   254,
+                                 255, 256, 257, 16383, 16384, 16385, 40000};
     if (Chance(35)) return std::to_string(random_.Between(-1000, 1000));
     if (Chance(5)) return std::to_string(static_cast<int64_t>(random_.Next()));
     const uint64_t pick = Chance(80) ? random_.Below(10) : random_.Below(std::size(kSizes));
@@ -69,19 +70,35 @@ class CommandSource {
 
   Command OnValue() {
     switch (random_.Below(14)) {
-      case 0: return {"GET", Key()};
-      case 1: return {"STRLEN", Key()};
-      case 2: return {"SETNX", Key(), Value()};
-      case 3: return {"INCRBY", Key(), std::to_string(random_.Between(-50, 50))};
-      case 4: return {"INCRBY", Key(), std::to_string(static_cast<int64_t>(random_.Next()))};
-      case 5: return {"APPEND", Key(), Value()};
-      case 6: return {"SETRANGE", Key(), std::to_string(random_.Below(Chance(90) ? 300 : 30000)), Value()};
-      case 7: return {"GETRANGE", Key(), std::to_string(random_.Below(300)), std::to_string(random_.Below(20000))};
-      case 8: return {"GETDEL", Key()};
-      case 9: return {"GETSET", Key(), Value()};
-      case 10: return Chance(50) ? Command{"GETEX", Key(), "PERSIST"} : Command{"GETEX", Key(), "PX", Millis()};
-      case 11: return {Chance(50) ? "MSET" : "MSETNX", Key(), Value(), Key(), Value(), Key(), Value()};
-      default: return Set();
+      case 0:
+        return {"GET", Key()};
+      case 1:
+        return {"STRLEN", Key()};
+      case 2:
+        return {"SETNX", Key(), Value()};
+      case 3:
+        return {"INCRBY", Key(), std::to_string(random_.Between(-50, 50))};
+      case 4:
+        return {"INCRBY", Key(), std::to_string(static_cast<int64_t>(random_.Next()))};
+      case 5:
+        return {"APPEND", Key(), Value()};
+      case 6:
+        return {"SETRANGE", Key(), std::to_string(random_.Below(Chance(90) ? 300 : 30000)),
+                Value()};
+      case 7:
+        return {"GETRANGE", Key(), std::to_string(random_.Below(300)),
+                std::to_string(random_.Below(20000))};
+      case 8:
+        return {"GETDEL", Key()};
+      case 9:
+        return {"GETSET", Key(), Value()};
+      case 10:
+        return Chance(50) ? Command{"GETEX", Key(), "PERSIST"}
+                          : Command{"GETEX", Key(), "PX", Millis()};
+      case 11:
+        return {Chance(50) ? "MSET" : "MSETNX", Key(), Value(), Key(), Value(), Key(), Value()};
+      default:
+        return Set();
     }
   }
 
@@ -91,20 +108,29 @@ class CommandSource {
     expire[2] = expire[0] == "PEXPIRE" ? Time() : At();
     if (Chance(50)) expire.push_back(kConditions[random_.Below(4)]);
     switch (random_.Below(10)) {
-      case 0: return {"PERSIST", Key()};
-      case 1: return {"PTTL", Key()};
-      case 2: return {"DEL", Key(), Key()};
-      case 3: return {"EXISTS", Key(), Key(), Key()};
-      case 4: return DifferentKeys("RENAME");
-      case 5: return DifferentKeys("RENAMENX");
-      case 6: return {"MOVE", Key(), Db()};
-      case 7: return {"MGET", Key(), Key(), Key()};
+      case 0:
+        return {"PERSIST", Key()};
+      case 1:
+        return {"PTTL", Key()};
+      case 2:
+        return {"DEL", Key(), Key()};
+      case 3:
+        return {"EXISTS", Key(), Key(), Key()};
+      case 4:
+        return DifferentKeys("RENAME");
+      case 5:
+        return DifferentKeys("RENAMENX");
+      case 6:
+        return {"MOVE", Key(), Db()};
+      case 7:
+        return {"MGET", Key(), Key(), Key()};
       case 8: {
         Command copy{"COPY", Key(), Key(), "DB", Db()};
         if (Chance(50)) copy.push_back("REPLACE");
         return copy;
       }
-      default: return expire;
+      default:
+        return expire;
     }
   }
 

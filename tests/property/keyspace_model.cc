@@ -81,7 +81,8 @@ std::string KeyspaceModel::Increment(const std::string& key, int64_t by) {
   return Int(sum);
 }
 
-std::string KeyspaceModel::Expire(const std::string& key, int64_t at_ms, std::string_view condition) {
+std::string KeyspaceModel::Expire(const std::string& key, int64_t at_ms,
+                                  std::string_view condition) {
   Value* value = Find(key);
   if (value == nullptr) return ":0";
   const bool has = value->expire_at_ms != 0;
@@ -103,7 +104,8 @@ std::string KeyspaceModel::RunOnValue(const std::vector<std::string>& args) {
     if (value == nullptr) Store(key, args[2], 0);
     return Int(value == nullptr ? 1 : 0);
   }
-  if (name == "STRLEN") return Int(value == nullptr ? 0 : static_cast<int64_t>(value->bytes.size()));
+  if (name == "STRLEN")
+    return Int(value == nullptr ? 0 : static_cast<int64_t>(value->bytes.size()));
   if (name == "INCRBY") return Increment(key, Number(args[2]));
   if (name == "APPEND") {
     std::string bytes = (value == nullptr ? "" : value->bytes) + args[2];
@@ -143,7 +145,8 @@ std::string KeyspaceModel::RunOnKeys(const std::vector<std::string>& args) {
   const std::string& name = args[0];
   const std::string& key = args[1];
   Value* value = Find(key);
-  if (name == "PEXPIRE") return Expire(key, now_ms + Number(args[2]), args.size() > 3 ? args[3] : "");
+  if (name == "PEXPIRE")
+    return Expire(key, now_ms + Number(args[2]), args.size() > 3 ? args[3] : "");
   if (name == "PEXPIREAT") return Expire(key, Number(args[2]), args.size() > 3 ? args[3] : "");
   if (name == "PERSIST") {
     const bool had = value != nullptr && value->expire_at_ms != 0;
@@ -172,7 +175,8 @@ std::string KeyspaceModel::RunOnKeys(const std::vector<std::string>& args) {
     databases_[db][args[2]] = moved;
     return only_new ? ":1" : "+OK";
   }
-  const auto to_db = static_cast<uint32_t>(Number(args[name == "MOVE" ? 2 : 4]));  // COPY a b DB n [REPLACE]
+  const auto to_db =
+      static_cast<uint32_t>(Number(args[name == "MOVE" ? 2 : 4]));  // COPY a b DB n [REPLACE]
   const std::string& to = name == "MOVE" ? key : args[2];
   if (to_db == db && to == key) return "-ERR source and destination objects are the same";
   const bool replace = args.size() > 5;
@@ -207,7 +211,7 @@ std::string KeyspaceModel::Run(const std::vector<std::string>& args) {
   }
   if (name == "MGET") {
     std::string reply = "[";
-    for (size_t i = 1; i < args.size(); ++i) reply += (i > 1 ? " " : "") + Get(args[i]);
+    for (size_t i = 1; i < args.size(); ++i) reply += (i > 1 ? ", " : "") + Get(args[i]);
     return reply + "]";
   }
   constexpr std::string_view kOfKeys[] = {"PEXPIRE", "PEXPIREAT", "PERSIST",  "PTTL", "DEL",

@@ -1,5 +1,5 @@
-// A model of the keyspace for property tests: std::map, no stripes, no encodings, no laziness. It runs the same random
-// commands as the engine and says what each must reply.
+// A model of the keyspace for property tests: std::map, no stripes, no encodings, no laziness. It
+// runs the same random commands as the engine and says what each must reply.
 //
 // Thread rules: one thread.
 #pragma once
@@ -26,8 +26,8 @@ class KeyspaceModel {
   int64_t now_ms = 0;
   uint32_t db = 0;
 
-  // Runs a command and returns its reply in EngineFixture's notation. Only commands and forms that the property test
-  // generates are known.
+  // Runs a command and returns its reply in EngineFixture's notation. Only commands and forms that
+  // the property test generates are known.
   std::string Run(const std::vector<std::string>& args);
 
   // Live keys of a database; removes the others.

@@ -1,5 +1,6 @@
-// Random commands on the engine and on a model of std::map, side by side: every reply is compared; after each batch the
-// effects are replayed into a second engine, whose digest must be that of the first, and the content with the model's.
+// Random commands on the engine and on a model of std::map, side by side: every reply is compared;
+// after each batch the effects are replayed into a second engine, whose digest must be that of the
+// first, and the content with the model's.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class ModelRun {
 
   void Run() {
     for (int batch = 0; batch < setup_.batches; ++batch) {
-      if (source_.Chance(30)) model_.db = static_cast<uint32_t>(source_.random().Below(model_.databases()));
+      if (source_.Chance(30))
+        model_.db = static_cast<uint32_t>(source_.random().Below(model_.databases()));
       db_.client(0).db = model_.db;
       for (int i = 0; i < 40; ++i) {
         model_.now_ms = db_.now_ms();
@@ -69,8 +71,8 @@ class ModelRun {
     const std::string expected = model_.Run(command);
     const std::string got = Dispatch(command);
     if (got == expected) return;  // no assertion a command: a run has some ten thousands
-    FAIL("seed " << setup_.seed << ", " << Shorten(command) << "replied " << got.substr(0, 100) << ", not "
-                 << expected.substr(0, 100));
+    FAIL("seed " << setup_.seed << ", " << Shorten(command) << "replied " << got.substr(0, 100)
+                 << ", not " << expected.substr(0, 100));
   }
 
   void Transaction() {
@@ -79,7 +81,7 @@ class ModelRun {
     for (uint64_t n = source_.random().Below(6); n > 0; --n) {
       const Command command = source_.Next(model_.now_ms);
       REQUIRE(Dispatch(command) == "+QUEUED");
-      expected += (expected.size() > 1 ? " " : "") + model_.Run(command);
+      expected += (expected.size() > 1 ? ", " : "") + model_.Run(command);
     }
     REQUIRE(Dispatch({"EXEC"}) == expected + "]");
   }
@@ -91,8 +93,7 @@ class ModelRun {
       std::vector<std::string> expected;
       for (const auto& [key, value] : live) expected.push_back(key);
       std::vector<std::string> got;
-      const std::string reply = db_.As(1, "KEYS *");
-      for (const std::string& word : SplitWords(reply.substr(1, reply.size() - 2))) got.push_back(word.substr(1));
+      for (const std::string& key : SplitArray(db_.As(1, "KEYS *"))) got.push_back(key.substr(1));
       std::sort(got.begin(), got.end());
       REQUIRE(got == expected);
       for (const auto& [key, value] : live) {
@@ -115,11 +116,14 @@ TEST_CASE("random commands do what the model says, and replay gives the same key
   for (uint64_t seed = 1; seed <= 8; ++seed) ModelRun({seed, 0, 1, 250}).Run();
 }
 
-TEST_CASE("random commands do what the model says, and replay gives the same keyspace: 16 stripes, 3 workers") {
+TEST_CASE(
+    "random commands do what the model says, and replay gives the same keyspace: 16 stripes, 3 "
+    "workers") {
   for (uint64_t seed = 11; seed <= 18; ++seed) ModelRun({seed, 4, 3, 250}).Run();
 }
 
-TEST_CASE("random commands do what the model says, and replay gives the same keyspace: 4,096 stripes") {
+TEST_CASE(
+    "random commands do what the model says, and replay gives the same keyspace: 4,096 stripes") {
   for (uint64_t seed = 21; seed <= 24; ++seed) ModelRun({seed, 12, 2, 250}).Run();
 }
 

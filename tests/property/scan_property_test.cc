@@ -1,5 +1,5 @@
-// SCAN's promise: what is there from the first call to the last is returned at least once, and the walk ends, however
-// the tables grow and shrink between the calls (UR-13).
+// SCAN's promise: what is there from the first call to the last is returned at least once, and the
+// walk ends, however the tables grow and shrink between the calls (UR-13).
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -66,15 +66,15 @@ class ScanRun {
 
   std::string Call(const std::string& cursor) {
     const std::string reply = db_.Call({"SCAN", cursor, "COUNT", "10"});
-    const size_t blank = reply.find(' ');
-    const std::string keys = reply.substr(blank + 2, reply.size() - blank - 4);
+    const size_t comma = reply.find(", ");
+    const std::string keys = reply.substr(comma + 2, reply.size() - comma - 3);
     size_t count = 0;
-    for (const std::string& key : SplitWords(keys)) {
+    for (const std::string& key : SplitArray(keys)) {
       ++count;
       if (key.compare(0, 6, "$keep:") == 0) seen_.insert(key);
     }
     REQUIRE(count < 100);  // a call does not do much more than it was asked for
-    return reply.substr(2, blank - 2);
+    return reply.substr(2, comma - 2);
   }
 
   EngineFixture db_;

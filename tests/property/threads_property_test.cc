@@ -1,5 +1,6 @@
-// Several workers run random commands at once, with transactions, watches and commands on the whole keyspace among them;
-// the log's effects, replayed in lsn order, must give the keyspace that the threads left behind.
+// Several workers run random commands at once, with transactions, watches and commands on the whole
+// keyspace among them; the log's effects, replayed in lsn order, must give the keyspace that the
+// threads left behind.
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -26,7 +27,8 @@ class WorkerThread {
       worker_.now_ms = Clock::NowMs();
       ReplyWriter reply(&chain_);
       engine_->gate().Enter(worker_.id);
-      const DispatchResult result = executor_.Dispatch(client_, executor_.Lookup(args), args, reply);
+      const DispatchResult result =
+          executor_.Dispatch(client_, executor_.Lookup(args), args, reply);
       engine_->reclaim().Collect();
       engine_->gate().Leave(worker_.id);
       std::string bytes = chain_.ToString();
@@ -49,9 +51,11 @@ class WorkerThread {
 
 class ThreadedRun {
  public:
-  explicit ThreadedRun(unsigned stripe_bits) : db_(Options(stripe_bits)), replica_(db_.engine().options(), &db_.commands()) {}
+  explicit ThreadedRun(unsigned stripe_bits)
+      : db_(Options(stripe_bits)), replica_(db_.engine().options(), &db_.commands()) {}
 
-  // body(worker thread, worker number) is run by each worker; meanwhile the log is taken and replayed.
+  // body(worker thread, worker number) is run by each worker; meanwhile the log is taken and
+  // replayed.
   template <typename Body>
   void Run(Body&& body) {
     std::atomic<unsigned> running{kWorkers};
@@ -139,7 +143,8 @@ TEST_CASE("WATCH makes read-modify-write safe among workers") {
       if (self.Run({"EXEC"}) != "*-1\r\n") ++done;
     }
   });
-  const std::string expected = "$" + std::to_string(kRounds * static_cast<int>(ThreadedRun::kWorkers));
+  const std::string expected =
+      "$" + std::to_string(kRounds * static_cast<int>(ThreadedRun::kWorkers));
   CHECK(run.db()("GET a") == expected);
   CHECK(run.db()("GET b") == expected);
 }

@@ -1,11 +1,12 @@
-// An engine in memory with commands, clients, workers and a clock that the test sets. No server, no files.
+// An engine in memory with commands, clients, workers and a clock that the test sets. No server, no
+// files.
 //
 //   EngineFixture db;
 //   CHECK(db("SET k v") == "+OK");
 //   CHECK(db.Call({"GET", "k"}) == "$v");
 //
-// Replies as text: +simple, -error, :integer, $bulk, ,double, #bool, nil, [elements], {key value ...} for a RESP3 map.
-// Every reply is checked to be exactly one whole RESP value.
+// Replies as text: +simple, -error, :integer, $bulk, ,double, #bool, nil, [a, b, ...], {key, value,
+// ...} for a RESP3 map. Every reply is checked to be exactly one whole RESP value.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -66,7 +67,9 @@ class EngineFixture {
   // Words are separated by blanks; "" is an empty word.
   std::string operator()(std::string_view line) { return As(0, line); }
   std::string As(size_t client, std::string_view line);
-  std::string Call(std::initializer_list<std::string_view> words) { return Dispatch(0, 0, {words.begin(), words.size()}); }
+  std::string Call(std::initializer_list<std::string_view> words) {
+    return Dispatch(0, 0, {words.begin(), words.size()});
+  }
   std::string Dispatch(size_t client, unsigned worker, Args args);
   // The reply's bytes of the last command.
   const std::string& raw() const { return raw_; }
@@ -88,12 +91,14 @@ class EngineFixture {
 };
 
 std::vector<std::string> SplitWords(std::string_view line);
+// The elements of a flat array reply as the fixture shows it; none may hold ", ".
+std::vector<std::string> SplitArray(std::string_view reply);
 
 namespace fixture_internal {
 
 inline std::vector<std::span<const CommandSpec>> Families(const EngineFixtureOptions& options) {
   std::vector<std::span<const CommandSpec>> families{StringCommands(), GenericCommands(),
-                                                     TransactionCommands()};
+                                                     TransactionCommands(), VectorCommands()};
   families.insert(families.end(), options.more_families.begin(), options.more_families.end());
   return families;
 }
@@ -103,7 +108,7 @@ inline std::string Render(const RespValue& value);
 inline std::string RenderItems(const RespValue& value, char open, char close) {
   std::string text(1, open);
   for (const RespValue& item : value.items) {
-    if (text.size() > 1) text.push_back(' ');
+    if (text.size() > 1) text.append(", ");
     text += Render(item);
   }
   return text + close;
@@ -111,19 +116,32 @@ inline std::string RenderItems(const RespValue& value, char open, char close) {
 
 inline std::string Render(const RespValue& value) {
   switch (value.type) {
-    case RespType::kNull: return "nil";
-    case RespType::kSimple: return "+" + value.text;
-    case RespType::kError: return "-" + value.text;
-    case RespType::kInteger: return ":" + std::to_string(value.integer);
-    case RespType::kBulk: return "$" + value.text;
-    case RespType::kArray: return RenderItems(value, '[', ']');
-    case RespType::kMap: return RenderItems(value, '{', '}');
-    case RespType::kSet: return RenderItems(value, '<', '>');
-    case RespType::kPush: return RenderItems(value, '(', ')');
-    case RespType::kDouble: return "," + DoubleToText(value.number);
-    case RespType::kBoolean: return value.integer != 0 ? "#t" : "#f";
-    case RespType::kBigNumber: return value.text;
-    case RespType::kVerbatim: return "=" + value.text;
+    case RespType::kNull:
+      return "nil";
+    case RespType::kSimple:
+      return "+" + value.text;
+    case RespType::kError:
+      return "-" + value.text;
+    case RespType::kInteger:
+      return ":" + std::to_string(value.integer);
+    case RespType::kBulk:
+      return "$" + value.text;
+    case RespType::kArray:
+      return RenderItems(value, '[', ']');
+    case RespType::kMap:
+      return RenderItems(value, '{', '}');
+    case RespType::kSet:
+      return RenderItems(value, '<', '>');
+    case RespType::kPush:
+      return RenderItems(value, '(', ')');
+    case RespType::kDouble:
+      return "," + DoubleToText(value.number);
+    case RespType::kBoolean:
+      return value.integer != 0 ? "#t" : "#f";
+    case RespType::kBigNumber:
+      return value.text;
+    case RespType::kVerbatim:
+      return "=" + value.text;
   }
   return "?";
 }
@@ -175,6 +193,19 @@ inline std::vector<std::string> SplitWords(std::string_view line) {
     at = end;
   }
   return words;
+}
+
+inline std::vector<std::string> SplitArray(std::string_view reply) {
+  REQUIRE(reply.size() >= 2);
+  REQUIRE(reply.front() == '[');
+  reply = reply.substr(1, reply.size() - 2);
+  std::vector<std::string> elements;
+  while (!reply.empty()) {
+    const size_t end = std::min(reply.find(", "), reply.size());
+    elements.emplace_back(reply.substr(0, end));
+    reply.remove_prefix(std::min(end + 2, reply.size()));
+  }
+  return elements;
 }
 
 inline std::string EngineFixture::As(size_t client, std::string_view line) {

@@ -13,7 +13,8 @@ namespace {
 bool Reference(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] == '*') {
-    return Reference(pattern.substr(1), text) || (!text.empty() && Reference(pattern, text.substr(1)));
+    return Reference(pattern.substr(1), text) ||
+           (!text.empty() && Reference(pattern, text.substr(1)));
   }
   if (text.empty()) return false;
   if (pattern[0] == '?') return Reference(pattern.substr(1), text.substr(1));

@@ -1,5 +1,5 @@
-// The pages of docs/commands for strings, keys and transactions: their examples give the replies that they show, and
-// they name every command of their families.
+// The pages of docs/commands for strings, keys and transactions: their examples give the replies
+// that they show, and they name every command of their families.
 #include <catch2/catch.hpp>
 
 #include <cctype>
@@ -23,15 +23,20 @@ std::string ReadPage(const std::string& name) {
 // As redis-cli prints it.
 std::string Print(const RespValue& value, const std::string& indent) {
   switch (value.type) {
-    case RespType::kNull: return "(nil)\n";
-    case RespType::kError: return "(error) " + value.text + "\n";
+    case RespType::kNull:
+      return "(nil)\n";
+    case RespType::kError:
+      return "(error) " + value.text + "\n";
     case RespType::kInteger: {
       std::string text("(integer) ");
       return text.append(std::to_string(value.integer)).append("\n");
     }
-    case RespType::kBulk: return "\"" + value.text + "\"\n";
-    case RespType::kArray: break;
-    default: return value.text + "\n";
+    case RespType::kBulk:
+      return "\"" + value.text + "\"\n";
+    case RespType::kArray:
+      break;
+    default:
+      return value.text + "\n";
   }
   std::string text;
   for (size_t i = 0; i < value.items.size(); ++i) {
@@ -79,7 +84,8 @@ TEST_CASE("examples of the command pages give what they show") {
 }
 
 TEST_CASE("the command pages name every command of their families") {
-  const std::string pages = ReadPage("strings.md") + ReadPage("keys.md") + ReadPage("transactions.md");
+  const std::string pages =
+      ReadPage("strings.md") + ReadPage("keys.md") + ReadPage("transactions.md");
   for (const auto family : {StringCommands(), GenericCommands(), TransactionCommands()}) {
     for (const CommandSpec& spec : family) {
       std::string name(spec.name);

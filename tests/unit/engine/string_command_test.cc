@@ -1,5 +1,6 @@
-// String commands: replies, error texts and edge cases. What redis-server 7.0 has too was compared with it; the rest
-// follows the documentation of Redis 8.4 (SET's conditions, DELEX, DIGEST, MSETEX), 8.8 (INCREX) and Valkey 9 (DELIFEQ).
+// String commands: replies, error texts and edge cases. What redis-server 7.0 has too was compared
+// with it; the rest follows the documentation of Redis 8.4 (SET's conditions, DELEX, DIGEST,
+// MSETEX), 8.8 (INCREX) and Valkey 9 (DELIFEQ).
 #include <catch2/catch.hpp>
 
 #include "tests/support/engine_fixture.h"
@@ -64,9 +65,9 @@ TEST_CASE("SET and GET") {
 
 TEST_CASE("SET refuses options that exclude each other, accepts one twice") {
   EngineFixture db;
-  for (const char* options : {"NX XX", "EX 5 PX 5", "EX 5 EXAT 9999999999", "KEEPTTL EX 5",
-                              "EX 5 KEEPTTL", "NX IFEQ v", "IFEQ v XX", "IFEQ a IFNE b", "FOO", "EX",
-                              "IFEQ", "PERSIST", "PXAT"}) {
+  for (const char* options :
+       {"NX XX", "EX 5 PX 5", "EX 5 EXAT 9999999999", "KEEPTTL EX 5", "EX 5 KEEPTTL", "NX IFEQ v",
+        "IFEQ v XX", "IFEQ a IFNE b", "FOO", "EX", "IFEQ", "PERSIST", "PXAT"}) {
     INFO(options);
     CHECK(db("SET k v " + std::string(options)) == kSyntax);
   }
@@ -148,7 +149,7 @@ TEST_CASE("an expiry in the past leaves no key (UR-09)") {
   CHECK(db("EXISTS k") == ":0");
   CHECK(db("MSETEX 2 k v l v EXAT 1") == ":1");
   CHECK(db("EXISTS k l") == ":0");
-  CHECK(db("INCREX n EXAT 1") == "[:1 :1]");
+  CHECK(db("INCREX n EXAT 1") == "[:1, :1]");
   CHECK(db("EXISTS n") == ":0");
 }
 
@@ -258,7 +259,7 @@ TEST_CASE("GETDEL, GETSET, GETEX") {
     INFO(line);
     CHECK(db(line) == kWrongType);
   }
-  CHECK(db("MGET x none") == "[nil nil]");
+  CHECK(db("MGET x none") == "[nil, nil]");
   CHECK(db("SET x v") == "+OK");  // SET without GET takes any type's place
   CHECK(db("GET x") == "$v");
 }
@@ -266,7 +267,7 @@ TEST_CASE("GETDEL, GETSET, GETEX") {
 TEST_CASE("MSET, MSETNX, MGET") {
   EngineFixture db;
   CHECK(db("MSET a 1 b 2 a 3") == "+OK");
-  CHECK(db("MGET a b none") == "[$3 $2 nil]");
+  CHECK(db("MGET a b none") == "[$3, $2, nil]");
   CHECK(db("MSETNX a 1 c 1") == ":0");
   CHECK(db("EXISTS c") == ":0");
   CHECK(db("MSETNX c 1 c 2") == ":1");
@@ -288,7 +289,7 @@ TEST_CASE("MSETEX") {
   CHECK(db("TTL a") == ":-1");
   CHECK(db("MSETEX 2 a 5 c 5 NX PX 1000") == ":0");
   CHECK(db("MSETEX 2 a 5 c 5 XX PX 1000") == ":0");
-  CHECK(db("MGET a c") == "[$4 nil]");
+  CHECK(db("MGET a c") == "[$4, nil]");
   CHECK(db("MSETEX 2 c 5 d 5 px 1000 nx") == ":1");
   CHECK(db("PTTL d") == ":1000");
   CHECK(db("MSETEX 2 c 6 d 6 XX") == ":1");
@@ -343,10 +344,19 @@ TEST_CASE("GETRANGE's ends") {
     const char* end;
     const char* part;
   };
-  for (const Row& row : {Row{"0", "3", "Hell"}, {"0", "-1", "Hello World"}, {"-4", "-1", "orld"}, {"5", "3", ""},
-                         {"5", "5000", " World"}, {"-5000", "10000", "Hello World"}, {"0", "-100", "H"},
-                         {"1", "-100", ""}, {"-1", "-100", ""}, {"-100", "-99", "H"}, {"-100", "-101", ""},
-                         {"0", "9223372036854775807", "Hello World"}, {"-9223372036854775808", "0", "H"},
+  for (const Row& row : {Row{"0", "3", "Hell"},
+                         {"0", "-1", "Hello World"},
+                         {"-4", "-1", "orld"},
+                         {"5", "3", ""},
+                         {"5", "5000", " World"},
+                         {"-5000", "10000", "Hello World"},
+                         {"0", "-100", "H"},
+                         {"1", "-100", ""},
+                         {"-1", "-100", ""},
+                         {"-100", "-99", "H"},
+                         {"-100", "-101", ""},
+                         {"0", "9223372036854775807", "Hello World"},
+                         {"-9223372036854775808", "0", "H"},
                          {"9223372036854775807", "9223372036854775807", ""}}) {
     INFO(row.start << " " << row.end);
     CHECK(db.Call({"GETRANGE", "k", row.start, row.end}) == "$" + std::string(row.part));
@@ -358,8 +368,9 @@ TEST_CASE("GETRANGE's ends") {
 
 TEST_CASE("values of every size around the encodings' bounds") {
   EngineFixture db;
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{44}, size_t{45}, size_t{254}, size_t{255}, size_t{256},
-                            size_t{16383}, size_t{16384}, size_t{16385}, size_t{70000}}) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{44}, size_t{45}, size_t{254}, size_t{255}, size_t{256},
+        size_t{16383}, size_t{16384}, size_t{16385}, size_t{70000}}) {
     std::string value(size, '\0');
     for (size_t i = 0; i < size; ++i) value[i] = static_cast<char>(i * 31 + size);
     INFO(size);
@@ -370,7 +381,8 @@ TEST_CASE("values of every size around the encodings' bounds") {
     CHECK(db("COPY k copy REPLACE") == ":1");
     CHECK(db("APPEND k tail") == ":" + std::to_string(size + 4));
     CHECK(db("GET k") == "$" + value + "tail");
-    CHECK(db("GET copy") == "$" + value);  // not changed with the original, which may have shared its bytes
+    CHECK(db("GET copy") ==
+          "$" + value);  // not changed with the original, which may have shared its bytes
     CHECK(db("SETRANGE copy 0 ##") == ":" + std::to_string(std::max<size_t>(size, 2)));
     CHECK(db("GETRANGE k 0 -1") == "$" + value + "tail");
     CHECK(db.Call({"SETEX", "k", "100", value}) == "+OK");
@@ -407,7 +419,8 @@ TEST_CASE("INCR and its like at the edges (UR-06)") {
   CHECK(db("INCRBY z -9223372036854775808") == ":-9223372036854775808");
   CHECK(db("DECR z") == kOverflow);
   CHECK(db("INCRBY z 9223372036854775808") == kNoInteger);
-  for (const std::string text : {"007", " 7", "-0", "+1", "", "1.5", "7 ", "0x7", "9223372036854775808"}) {
+  for (const std::string text :
+       {"007", " 7", "-0", "+1", "", "1.5", "7 ", "0x7", "9223372036854775808"}) {
     INFO(text);
     REQUIRE(db.Call({"SET", "k", text}) == "+OK");
     CHECK(db("INCR k") == kNoInteger);
@@ -451,13 +464,14 @@ TEST_CASE("LCS") {
   CHECK(db("MSET a ohmytext b mynewtext") == "+OK");
   CHECK(db("LCS a b") == "$mytext");
   CHECK(db("LCS a b LEN") == ":6");
-  CHECK(db("LCS a b IDX") == "[$matches [[[:4 :7] [:5 :8]] [[:2 :3] [:0 :1]]] $len :6]");
-  CHECK(db("LCS a b IDX WITHMATCHLEN MINMATCHLEN 4") == "[$matches [[[:4 :7] [:5 :8] :4]] $len :6]");
+  CHECK(db("LCS a b IDX") == "[$matches, [[[:4, :7], [:5, :8]], [[:2, :3], [:0, :1]]], $len, :6]");
+  CHECK(db("LCS a b IDX WITHMATCHLEN MINMATCHLEN 4") ==
+        "[$matches, [[[:4, :7], [:5, :8], :4]], $len, :6]");
   CHECK(db("LCS a b IDX MINMATCHLEN -5") ==
-        "[$matches [[[:4 :7] [:5 :8]] [[:2 :3] [:0 :1]]] $len :6]");
+        "[$matches, [[[:4, :7], [:5, :8]], [[:2, :3], [:0, :1]]], $len, :6]");
   CHECK(db("LCS a b MINMATCHLEN 4 WITHMATCHLEN") == "$mytext");
   CHECK(db("LCS a none") == "$");
-  CHECK(db("LCS none none IDX") == "[$matches [] $len :0]");
+  CHECK(db("LCS none none IDX") == "[$matches, [], $len, :0]");
   CHECK(db("LCS a b LEN IDX") ==
         "-ERR If you want both the length and indexes, please just use IDX.");
   CHECK(db("LCS a b FOO") == kSyntax);
@@ -474,31 +488,31 @@ TEST_CASE("RESP3 forms of string replies") {
   CHECK(db("GET none") == "nil");
   CHECK(db.raw() == "_\r\n");
   CHECK(db("MSET a ab b ab f 1.5") == "+OK");
-  CHECK(db("LCS a b IDX") == "{$matches [[[:0 :1] [:0 :1]]] $len :2}");
+  CHECK(db("LCS a b IDX") == "{$matches, [[[:0, :1], [:0, :1]]], $len, :2}");
   CHECK(db("INCRBYFLOAT f 1") == "$2.5");  // a bulk in both protocols
-  CHECK(db("INCREX f BYFLOAT 0.25") == "[,2.75 ,0.25]");
-  CHECK(db("INCREX n") == "[:1 :1]");
+  CHECK(db("INCREX f BYFLOAT 0.25") == "[,2.75, ,0.25]");
+  CHECK(db("INCREX n") == "[:1, :1]");
 }
 
 TEST_CASE("INCREX with integers") {
   EngineFixture db;
-  CHECK(db("INCREX k") == "[:1 :1]");
-  CHECK(db("INCREX k BYINT 5") == "[:6 :5]");
-  CHECK(db("INCREX k byint -10") == "[:-4 :-10]");
+  CHECK(db("INCREX k") == "[:1, :1]");
+  CHECK(db("INCREX k BYINT 5") == "[:6, :5]");
+  CHECK(db("INCREX k byint -10") == "[:-4, :-10]");
   CHECK(db("SET k 10") == "+OK");
-  CHECK(db("INCREX k BYINT 10 UBOUND 15") == "[:10 :0]");
-  CHECK(db("INCREX k BYINT 10 UBOUND 15 SATURATE") == "[:15 :5]");
-  CHECK(db("INCREX k BYINT -100 LBOUND 0 SATURATE") == "[:0 :-15]");
-  CHECK(db("INCREX k BYINT 5 UBOUND 5") == "[:5 :5]");
+  CHECK(db("INCREX k BYINT 10 UBOUND 15") == "[:10, :0]");
+  CHECK(db("INCREX k BYINT 10 UBOUND 15 SATURATE") == "[:15, :5]");
+  CHECK(db("INCREX k BYINT -100 LBOUND 0 SATURATE") == "[:0, :-15]");
+  CHECK(db("INCREX k BYINT 5 UBOUND 5") == "[:5, :5]");
   CHECK(db("SET k 50") == "+OK");
-  CHECK(db("INCREX k BYINT -25 UBOUND 30") == "[:25 :-25]");
+  CHECK(db("INCREX k BYINT -25 UBOUND 30") == "[:25, :-25]");
   CHECK(db("SET k 50") == "+OK");
-  CHECK(db("INCREX k BYINT 5 UBOUND 30 SATURATE") == "[:30 :-20]");
-  CHECK(db("INCREX none BYINT 5 LBOUND 10") == "[:0 :0]");
+  CHECK(db("INCREX k BYINT 5 UBOUND 30 SATURATE") == "[:30, :-20]");
+  CHECK(db("INCREX none BYINT 5 LBOUND 10") == "[:0, :0]");
   CHECK(db("EXISTS none") == ":0");
   CHECK(db("SET k 9223372036854775800") == "+OK");
-  CHECK(db("INCREX k BYINT 9223372036854775800") == "[:9223372036854775800 :0]");
-  CHECK(db("INCREX k BYINT 9223372036854775800 SATURATE") == "[:9223372036854775807 :7]");
+  CHECK(db("INCREX k BYINT 9223372036854775800") == "[:9223372036854775800, :0]");
+  CHECK(db("INCREX k BYINT 9223372036854775800 SATURATE") == "[:9223372036854775807, :7]");
   CHECK(db("INCREX k UBOUND -9223372036854775808 SATURATE") ==
         "-ERR applied increment would overflow");
   CHECK(db("GET k") == "$9223372036854775807");
@@ -512,13 +526,13 @@ TEST_CASE("INCREX with integers") {
 
 TEST_CASE("INCREX with floats") {
   EngineFixture db;
-  CHECK(db("INCREX k BYFLOAT 1.1") == "[$1.1 $1.1]");
-  CHECK(db("INCREX k BYFLOAT 2.2") == "[$3.3 $2.2]");
-  CHECK(db("INCREX k BYFLOAT 10 UBOUND 5.5") == "[$3.3 $0]");
-  CHECK(db("INCREX k BYFLOAT 10 UBOUND 5.5 SATURATE") == "[$5.5 $2.2]");
-  CHECK(db("INCREX k BYFLOAT -100 LBOUND -5.5 SATURATE") == "[$-5.5 $-11]");
-  CHECK(db("INCREX k BYFLOAT 1 LBOUND -inf UBOUND inf") == "[$-4.5 $1]");
-  CHECK(db("INCREX k BYFLOAT 1 LBOUND inf UBOUND inf") == "[$-4.5 $0]");
+  CHECK(db("INCREX k BYFLOAT 1.1") == "[$1.1, $1.1]");
+  CHECK(db("INCREX k BYFLOAT 2.2") == "[$3.3, $2.2]");
+  CHECK(db("INCREX k BYFLOAT 10 UBOUND 5.5") == "[$3.3, $0]");
+  CHECK(db("INCREX k BYFLOAT 10 UBOUND 5.5 SATURATE") == "[$5.5, $2.2]");
+  CHECK(db("INCREX k BYFLOAT -100 LBOUND -5.5 SATURATE") == "[$-5.5, $-11]");
+  CHECK(db("INCREX k BYFLOAT 1 LBOUND -inf UBOUND inf") == "[$-4.5, $1]");
+  CHECK(db("INCREX k BYFLOAT 1 LBOUND inf UBOUND inf") == "[$-4.5, $0]");
   CHECK(db("INCREX k BYFLOAT 1 LBOUND inf UBOUND inf SATURATE") ==
         "-ERR applied increment would be Infinity");
   CHECK(db("INCREX k BYFLOAT inf") == "-ERR BYFLOAT increment cannot be Infinity");
@@ -534,33 +548,33 @@ TEST_CASE("INCREX with floats") {
 
 TEST_CASE("INCREX and the expiry") {
   EngineFixture db;
-  CHECK(db("INCREX k EX 100 ENX") == "[:1 :1]");
+  CHECK(db("INCREX k EX 100 ENX") == "[:1, :1]");
   CHECK(db("TTL k") == ":100");
-  CHECK(db("INCREX k EX 500 ENX") == "[:2 :1]");
+  CHECK(db("INCREX k EX 500 ENX") == "[:2, :1]");
   CHECK(db("TTL k") == ":100");
-  CHECK(db("INCREX k") == "[:3 :1]");
+  CHECK(db("INCREX k") == "[:3, :1]");
   CHECK(db("TTL k") == ":100");
-  CHECK(db("INCREX k PX 2000") == "[:4 :1]");
+  CHECK(db("INCREX k PX 2000") == "[:4, :1]");
   CHECK(db("PTTL k") == ":2000");
-  CHECK(db("INCREX k UBOUND 4 EX 9") == "[:4 :0]");  // refused: the expiry stays too
+  CHECK(db("INCREX k UBOUND 4 EX 9") == "[:4, :0]");  // refused: the expiry stays too
   CHECK(db("PTTL k") == ":2000");
-  CHECK(db("INCREX k UBOUND 4 SATURATE EX 9") == "[:4 :0]");
+  CHECK(db("INCREX k UBOUND 4 SATURATE EX 9") == "[:4, :0]");
   CHECK(db("PTTL k") == ":9000");
-  CHECK(db("INCREX k EXAT 1 ENX") == "[:5 :1]");
+  CHECK(db("INCREX k EXAT 1 ENX") == "[:5, :1]");
   CHECK(db("GET k") == "$5");
-  CHECK(db("INCREX k PERSIST") == "[:6 :1]");
+  CHECK(db("INCREX k PERSIST") == "[:6, :1]");
   CHECK(db("TTL k") == ":-1");
-  CHECK(db("INCREX k BYFLOAT 0.5 PXAT 1700000001000") == "[$6.5 $0.5]");
+  CHECK(db("INCREX k BYFLOAT 0.5 PXAT 1700000001000") == "[$6.5, $0.5]");
   CHECK(db("PTTL k") == ":1000");
-  for (const char* options : {"EX 1 PX 1", "EX 1 EX 2", "PERSIST EX 1", "PERSIST ENX", "ENX PERSIST",
-                              "BYINT 1 BYINT 2", "BYINT 1 BYFLOAT 1", "LBOUND 1 LBOUND 1",
-                              "SATURATE SATURATE", "FOO", "BYINT", "EX"}) {
+  for (const char* options :
+       {"EX 1 PX 1", "EX 1 EX 2", "PERSIST EX 1", "PERSIST ENX", "ENX PERSIST", "BYINT 1 BYINT 2",
+        "BYINT 1 BYFLOAT 1", "LBOUND 1 LBOUND 1", "SATURATE SATURATE", "FOO", "BYINT", "EX"}) {
     INFO(options);
     CHECK(db("INCREX k " + std::string(options)) == kSyntax);
   }
   CHECK(db("INCREX k ENX") == "-ERR ENX flag requires an expiration");
   CHECK(db("INCREX k EX 0") == BadTime("increx"));
-  CHECK(db("INCREX k EXAT 1 BYFLOAT 1") == "[$7.5 $1]");
+  CHECK(db("INCREX k EXAT 1 BYFLOAT 1") == "[$7.5, $1]");
   CHECK(db("EXISTS k") == ":0");
 }
 

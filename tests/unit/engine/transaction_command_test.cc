@@ -18,7 +18,7 @@ TEST_CASE("MULTI queues, EXEC runs all, DISCARD drops all") {
   CHECK(db.As(1, "GET a") == "nil");
   CHECK(db("INCR a") == "+QUEUED");
   CHECK(db("GET a") == "+QUEUED");
-  CHECK(db("EXEC") == "[+OK :2 $2]");
+  CHECK(db("EXEC") == "[+OK, :2, $2]");
   CHECK(db("MULTI") == "+OK");
   CHECK(db("EXEC") == "[]");
   CHECK(db("MULTI") == "+OK");
@@ -55,7 +55,7 @@ TEST_CASE("a command that fails when run does not stop the others (UR-17)") {
   CHECK(db("MULTI") == "+OK");
   CHECK(db("INCR s") == "+QUEUED");
   CHECK(db("SET ok 1") == "+QUEUED");
-  CHECK(db("EXEC") == "[-ERR value is not an integer or out of range +OK]");
+  CHECK(db("EXEC") == "[-ERR value is not an integer or out of range, +OK]");
   CHECK(db("GET ok") == "$1");
 }
 
@@ -69,15 +69,15 @@ TEST_CASE("commands on the whole keyspace in a transaction") {
     CHECK(db(line) == "+QUEUED");
   }
   const std::string reply = db("EXEC");
-  CHECK(reply.substr(0, 5) == "[:2 [");
-  CHECK(reply.find("+OK :0 +OK +OK nil]") != std::string::npos);
+  CHECK(reply.substr(0, 6) == "[:2, [");
+  CHECK(reply.find("+OK, :0, +OK, +OK, nil]") != std::string::npos);
 }
 
 TEST_CASE("WATCH: EXEC does nothing when a watched key was changed") {
   for (const char* change :
-       {"SET x new", "SET x foo", "DEL x", "APPEND x a", "EXPIRE x 100", "PERSIST x", "RENAME x y", "RENAME y x",
-        "SETRANGE x 0 z", "MOVE x 3", "FLUSHDB", "FLUSHALL", "SWAPDB 0 3", "GETDEL x", "GETEX x EX 5",
-        "COPY y x REPLACE", "MSET q 1 x 2", "EXPIRE x -1"}) {
+       {"SET x new", "SET x foo", "DEL x", "APPEND x a", "EXPIRE x 100", "PERSIST x", "RENAME x y",
+        "RENAME y x", "SETRANGE x 0 z", "MOVE x 3", "FLUSHDB", "FLUSHALL", "SWAPDB 0 3", "GETDEL x",
+        "GETEX x EX 5", "COPY y x REPLACE", "MSET q 1 x 2", "EXPIRE x -1"}) {
     EngineFixture db;
     INFO(change);
     CHECK(db("SET x foo EX 1000") == "+OK");
@@ -97,9 +97,9 @@ TEST_CASE("WATCH: EXEC does nothing when a watched key was changed") {
 }
 
 TEST_CASE("WATCH: EXEC runs when nothing of the watched keys changed") {
-  for (const char* other :
-       {"SET z new", "GET x", "SET x v NX", "DEL none", "EXPIRE x 5 NX", "SETRANGE x 5 \"\"", "TOUCH x",
-        "COPY x z", "DELEX x IFEQ no", "SWAPDB 4 5", "TTL x", "MSETNX x 1 q 1", "INCR x"}) {
+  for (const char* other : {"SET z new", "GET x", "SET x v NX", "DEL none", "EXPIRE x 5 NX",
+                            "SETRANGE x 5 \"\"", "TOUCH x", "COPY x z", "DELEX x IFEQ no",
+                            "SWAPDB 4 5", "TTL x", "MSETNX x 1 q 1", "INCR x"}) {
     EngineFixture db;
     INFO(other);
     CHECK(db("SET x foo EX 1000") == "+OK");
@@ -206,10 +206,11 @@ TEST_CASE("time stands still within a transaction (UR-10)") {
   EngineFixture db(options);
   CHECK(db("SET k v PX 100") == "+OK");
   CHECK(db("MULTI") == "+OK");
-  for (const char* line : {"EXISTS k", "PTTL k", "TICK", "EXISTS k", "PTTL k", "SET n v EX 10", "PTTL n"}) {
+  for (const char* line :
+       {"EXISTS k", "PTTL k", "TICK", "EXISTS k", "PTTL k", "SET n v EX 10", "PTTL n"}) {
     CHECK(db(line) == "+QUEUED");
   }
-  CHECK(db("EXEC") == "[:1 :100 +OK :1 :100 +OK :10000]");
+  CHECK(db("EXEC") == "[:1, :100, +OK, :1, :100, +OK, :10000]");
   CHECK(db("GET k") == "nil");
   Engine again(db.engine().options(), &db.commands());
   EngineFixture::Replay(db.TakeLog(), &again);
@@ -219,8 +220,9 @@ TEST_CASE("time stands still within a transaction (UR-10)") {
 TEST_CASE("a transaction is one commit in the log") {
   EngineFixture db;
   CHECK(db("MULTI") == "+OK");
-  for (const char* line : {"SET a 1", "SET b 2", "INCR a", "RENAME b c"}) CHECK(db(line) == "+QUEUED");
-  CHECK(db("EXEC") == "[+OK +OK :2 +OK]");
+  for (const char* line : {"SET a 1", "SET b 2", "INCR a", "RENAME b c"})
+    CHECK(db(line) == "+QUEUED");
+  CHECK(db("EXEC") == "[+OK, +OK, :2, +OK]");
   const EffectLog log = db.TakeLog();
   REQUIRE(log.effects.size() == 5);
   for (const Effect& effect : log.effects) CHECK(effect.lsn == log.effects[0].lsn);
