@@ -34,7 +34,8 @@ namespace hotkv {
 namespace {
 
 int Complain(const Status& status) {
-  std::fprintf(stderr, "%s\n", status.message().c_str());
+  const std::string where = status.path().empty() ? "" : " (" + status.path() + ")";
+  std::fprintf(stderr, "%s%s\n", status.message().c_str(), where.c_str());
   return 1;
 }
 
@@ -221,6 +222,7 @@ void Process::Run() {
     fflush(nullptr);
     _exit(load_failed_.load(std::memory_order_acquire) ? 1 : 0);
   }
+  loader_.join();
 }
 
 int Run(StartOptions options) {

@@ -236,9 +236,11 @@ void Server::WakeWorkers() {
 }
 
 void Server::Tick(int64_t now_ms) {
+  // Loading is looked at first: it ends only after the durability has been set.
+  const bool loading = engine_->loading.load(std::memory_order_acquire);
   if (DurabilityControl* durability = durability_or_null()) {
     durability->Tick(now_ms);
-  } else if (!engine_->loading.load(std::memory_order_acquire)) {
+  } else if (!loading) {
     // Nobody writes the epochs: they end here, since a worker's count of commits in one is bounded.
     EpochClock& epochs = engine_->epochs();
     const uint64_t closed = epochs.Close();

@@ -123,7 +123,7 @@ Status Loader::Include(const std::string& pattern, const std::string& where,
   if (pattern.find_first_of("*?[") == std::string::npos) {
     const Status status = LoadFile(pattern, depth);
     const bool missing = !status.ok() && status.sys_errno() != 0;
-    return missing ? Fatal(where, line, status.message()) : status;
+    return missing ? Fatal(where, line, status.message() + ": " + pattern) : status;
   }
   glob_t found{};
   Status status;

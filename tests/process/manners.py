@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+"""The server as a process: wrong flags and files, signals, service manager, pid file, log file, crash report, restart.
+
+  tests/process/manners.py --server build/dev/bin/hotkv-server
+"""
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from servers import free_port  # noqa: E402
+
+WAIT_SECONDS = 60
+failures = []
+
+
+def check(what, holds, detail=""):
+    print(("ok    " if holds else "FAIL  ") + what + ("" if holds else f": {detail}"), flush=True)
+    if not holds:
+        failures.append(what)
+
+
+def wait_for(condition):
+    end = time.time() + WAIT_SECONDS
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def ask(port, line):
+    """One inline command; its first line, or '' when nobody answers."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as peer:
+            peer.sendall(line.encode() + b"\r\n")
+            return peer.makefile("rb").readline().decode().strip()
+    except OSError:
+        return ""
+
+
+class Running:
+    def __init__(self, server, folder, *options, env=None):
+        self.port = free_port()
+        self.log = os.path.join(folder, "log")
+        arguments = [server, "--port", str(self.port), "--bind", "127.0.0.1", "--threads", "2",
+                     "--dir", os.path.join(folder, "data"), "--logfile", self.log, *options]
+        environment = dict(os.environ, **(env or {}))
+        self.process = subprocess.Popen(arguments, cwd=folder, env=environment,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.up = wait_for(lambda: ask(self.port, "PING") == "+PONG" or self.process.poll() is not None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(WAIT_SECONDS)
+
+
+def refused(server, folder, *arguments, text=None):
+    run = subprocess.run([server, *arguments], cwd=folder, input=text, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    return run.returncode, run.stdout + run.stderr
+
+
+def wrong_input(server, folder):
+    for arguments, expected in [(["--nonsense", "1"], "Bad directive or wrong number of arguments"),
+                                (["--port", "abc"], "argument couldn't be parsed into an integer"),
+                                (["/nonexistent.conf"], "No such file"),
+                                (["--io", "telepathy"], "argument(s) must be one of the following"),
+                                (["--dir", "/proc/nothing"], "data directory"),
+                                (["stray.conf", "word"], "stray.conf")]:
+        code, output = refused(server, folder, *arguments)
+        check(f"refuses {' '.join(arguments)}", code == 1 and expected in output, (code, output))
+    code, output = refused(server, folder, "-", text="maxclients ten\n")
+    check("refuses a wrong line on standard input", code == 1 and ">>> 'maxclients ten'" in output, (code, output))
+    code, output = refused(server, folder, "--version")
+    check("tells its version", code == 0 and output.startswith("HotKV server v="), output)
+    code, output = refused(server, folder, "--help")
+    check("helps", code == 0 and "--appendfsync" in output and "Usage:" in output, output)
+
+
+def taken_port(server, folder):
+    with Running(server, folder) as first:
+        check("starts", first.up, read(first.log))
+        code, _ = refused(server, folder, "--port", str(first.port), "--bind", "127.0.0.1", "--dir",
+                          os.path.join(folder, "other"), "--logfile", os.path.join(folder, "log2"))
+        check("a taken port ends the start", code == 1 and "listening socket" in read(os.path.join(folder, "log2")),
+              read(os.path.join(folder, "log2")))
+        code, _ = refused(server, folder, "--port", str(free_port()), "--dir", os.path.join(folder, "data"),
+                          "--logfile", os.path.join(folder, "log3"))
+        check("a data directory in use ends the start", code == 1, read(os.path.join(folder, "log3")))
+        check("the first one goes on", ask(first.port, "PING") == "+PONG")
+
+
+def signals(server, folder):
+    pid_file = os.path.join(folder, "pid")
+    with Running(server, folder, "--pidfile", pid_file, "--unixsocket", os.path.join(folder, "socket")) as running:
+        check("writes its pid", read(pid_file).strip() == str(running.process.pid), read(pid_file))
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(os.path.join(folder, "socket"))
+            peer.sendall(b"PING\r\n")
+            check("answers on its Unix socket", peer.recv(100) == b"+PONG\r\n")
+        check("writes", ask(running.port, "SET kept value") == "+OK")
+        os.rename(running.log, running.log + ".1")
+        running.process.send_signal(signal.SIGHUP)
+        check("opens its log again on SIGHUP", wait_for(lambda: "SIGHUP" in read(running.log)), read(running.log))
+        check("ends with 0 on SIGTERM", running.stop() == 0, read(running.log))
+        check("says so", "bye bye" in read(running.log), read(running.log))
+        check("removes its pid file", not os.path.exists(pid_file))
+        check("removes its socket", not os.path.exists(os.path.join(folder, "socket")))
+    with Running(server, folder) as again:
+        check("has its data after a restart", ask(again.port, "EXISTS kept") == ":1", read(again.log))
+        check("ends with 0 on SIGINT", again.stop(signal.SIGINT) == 0)
+
+
+def snapshot_at_end(server, folder):
+    with Running(server, folder, "--appendonly", "no") as running:
+        check("writes without a log", ask(running.port, "SET only snapshot") == "+OK")
+        check("ends with a snapshot", running.stop() == 0, read(running.log))
+    with Running(server, folder, "--appendonly", "no") as again:
+        check("the snapshot of the end is there", ask(again.port, "EXISTS only") == ":1", read(again.log))
+
+
+def service_manager(server, folder):
+    path = os.path.join(folder, "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(WAIT_SECONDS)
+        with Running(server, folder, env={"NOTIFY_SOCKET": path}) as running:
+            check("says READY", b"READY=1" in manager.recv(1000))
+            running.stop()
+            check("says STOPPING", b"STOPPING=1" in manager.recv(1000))
+
+
+def crash(server, folder):
+    with Running(server, folder) as running:
+        running.process.send_signal(signal.SIGSEGV)
+        code = running.process.wait(WAIT_SECONDS)
+        log = read(running.log)
+        check("dies by the signal", code == -signal.SIGSEGV, code)
+        check("leaves a report with a backtrace", "HOTKV BUG REPORT START" in log and "SIGSEGV" in log and "(+0x" in log, log)
+
+
+def daemon(server, folder):
+    port = free_port()
+    pid_file = os.path.join(folder, "daemon.pid")
+    run = subprocess.run([server, "--port", str(port), "--bind", "127.0.0.1", "--daemonize", "yes", "--pidfile", pid_file,
+                          "--dir", os.path.join(folder, "data"), "--logfile", os.path.join(folder, "log")],
+                         cwd=folder, timeout=WAIT_SECONDS, check=False)
+    check("the parent of a daemon ends at once", run.returncode == 0, run.returncode)
+    check("the daemon answers", wait_for(lambda: ask(port, "PING") == "+PONG"), read(os.path.join(folder, "log")))
+    os.kill(int(read(pid_file)), signal.SIGTERM)
+    check("the daemon ends", wait_for(lambda: not os.path.exists(pid_file)))
+
+
+def rewrite(server, folder):
+    conf = os.path.join(folder, "redis.conf")
+    with open(conf, "w", encoding="utf-8") as file:
+        file.write("# kept\nmaxclients 100\nio-threads 4\nactivedefrag no\n")
+    port = free_port()
+    log = os.path.join(folder, "log")
+    process = subprocess.Popen([server, conf, "--port", str(port), "--bind", "127.0.0.1", "--logfile", log,
+                                "--dir", os.path.join(folder, "data")], cwd=folder)
+    try:
+        check("takes a file of Redis's", wait_for(lambda: ask(port, "PING") == "+PONG"), read(log))
+        check("lists once what has no effect", read(log).count("io-threads, activedefrag") == 1, read(log))
+        check("CONFIG SET", ask(port, "CONFIG SET maxclients 200") == "+OK")
+        check("CONFIG REWRITE", ask(port, "CONFIG REWRITE") == "+OK")
+        check("the file is rewritten in place", read(conf).startswith("# kept\nmaxclients 200\nio-threads 4\n"), read(conf))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", required=True)
+    server = os.path.abspath(parser.parse_args().server)
+    for test in [wrong_input, taken_port, signals, snapshot_at_end, service_manager, crash, daemon, rewrite]:
+        folder = tempfile.mkdtemp(prefix="hotkv-manners-")
+        try:
+            test(server, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
