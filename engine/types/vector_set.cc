@@ -147,7 +147,7 @@ size_t VectorSet::MemoryBytes() const {
 
 Status VectorSet::Checkpoint(uint64_t generation) {
   // Changes from here on are not in the generation, or may be.
-  changed_bytes_.store(0, std::memory_order_relaxed);
+  changed_bytes_.exchange(0, std::memory_order_seq_cst);  // before the copy reads anything
   return index_->Checkpoint(generation);
 }
 

@@ -41,7 +41,9 @@ class VectorSet : public DurableObject {
   static std::string SetChange(uint32_t slot, std::string_view name, std::string_view attr,
                                std::span<const float> vector);
   static std::string DeleteChange(uint32_t slot, std::string_view name);
-  void NoteChange(size_t bytes) { changed_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Called after the index has changed and before the commit takes its lsn (both seq_cst: a checkpoint that does not see
+  // the note began in an epoch that the commit's is not before).
+  void NoteChange(size_t bytes) { changed_bytes_.fetch_add(bytes, std::memory_order_seq_cst); }
 
   uint64_t Digest() const override;
   size_t MemoryBytes() const override;
@@ -51,7 +53,7 @@ class VectorSet : public DurableObject {
   Status Checkpoint(uint64_t generation) override;
   bool CheckpointDue() const override;
   bool ChangedSinceCheckpoint() const override {
-    return changed_bytes_.load(std::memory_order_relaxed) != 0;
+    return changed_bytes_.load(std::memory_order_seq_cst) != 0;
   }
   void ReleaseSlots(uint64_t oldest_kept) override { index_->ReleaseSlots(oldest_kept); }
   void HoldSlots() override { index_->HoldSlots(); }
