@@ -54,6 +54,12 @@ class FakeLogCatalog : public LogCatalog {
     std::lock_guard lock(mutex_);
     return entries_;
   }
+  // No change becomes durable while f runs: what it takes an image of fits what it is given.
+  template <typename F>
+  void Freeze(F f) {
+    std::lock_guard lock(mutex_);
+    f(entries_, durable_epoch_);
+  }
   uint64_t durable_epoch() const {
     std::lock_guard lock(mutex_);
     return durable_epoch_;

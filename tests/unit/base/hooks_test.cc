@@ -87,6 +87,7 @@ TEST_CASE("log: line format, levels, reopening", "[hooks]") {
   std::string folder = (std::filesystem::temp_directory_path() / "hotkv-log-XXXXXX").string();
   REQUIRE(mkdtemp(folder.data()) != nullptr);
   const std::string path = folder + "/log";
+  SetLogLevel(LogLevel::kNotice);
   REQUIRE(OpenLogFile(path).ok());
   Log(LogLevel::kVerbose, "not shown");
   Log(LogLevel::kNotice, "one");

@@ -1,12 +1,15 @@
 // Power cuts and kills at every moment of the log's life, over several runs, against a model; and
 // the proof that the simulation sees what it is for: with one rule off it must find a violation.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "engine/base/crash_point.h"
 #include "engine/base/rule_switch.h"
@@ -172,6 +175,86 @@ TEST_CASE("log crash: cuts and kills at random moments of several runs", "[log][
     INFO("seed " << seed << ": " << wrong);
     REQUIRE(wrong.empty());
   }
+}
+
+TEST_CASE("log crash: cuts while the writer's own threads run, on a slow and failing disk",
+          "[log][crash]") {
+  const auto policy = GENERATE(FsyncPolicy::kAlways, FsyncPolicy::kEverySecond);
+  SetLogLevel(LogLevel::kNothing);
+  SimEnv env(3);
+  REQUIRE(env.MakeDir("data").ok());
+  REQUIRE(env.SyncDir("").ok());
+  FakeLogCatalog catalog;
+  EpochClock clock(1, 1);
+  LogWriterOptions options = LogRig::DefaultOptions();
+  options.env = &env;
+  options.clock = &clock;
+  options.catalog = &catalog;
+  options.start = 1;
+  options.policy = policy;
+  options.manual = false;
+  options.close_ms = 1;
+  options.sync_ms = 5;
+  options.retry_ms = 2;
+  auto started = LogWriter::Start(options);
+  REQUIRE(started.ok());
+  LogWriter& writer = **started;
+  env.Inject(
+      {.op = SimOp::kSync, .path_part = "log", .nth = 3, .count = UINT64_MAX, .delay_us = 200});
+  LogModel model;
+  std::atomic<bool> stop{false};
+  std::thread worker([&] {
+    for (uint64_t i = 1; !stop.load(); ++i) {
+      Effect effect;
+      effect.kind = EffectKind::kSetString;
+      const std::string key = "k" + std::to_string(i);
+      const std::string value(i % 700, 'v');
+      effect.key = key;
+      effect.bytes = value;
+      effect.lsn = i & kLsnCountMask;
+      const unsigned group = static_cast<unsigned>(i % kStripeGroups);
+      const uint64_t epoch = CommitEffect(&clock, 0, effect, group);
+      model[epoch][group].push_back(EffectText(effect));
+      if (i % 50 == 0) writer.RequestSync(epoch);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  });
+  std::vector<Moment> moments;
+  std::mt19937_64 random(9);
+  while (moments.size() < 60) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 8000));
+    const bool fault = random() % 4 == 0;
+    const SimOp op = random() % 2 == 0 ? SimOp::kSync : SimOp::kWrite;
+    if (fault) env.Inject({.op = op, .path_part = "log/", .nth = 1, .count = 1, .error = EIO});
+    Moment moment;
+    moment.durable = clock.durable();
+    catalog.Freeze([&](const FakeLogCatalog::Entries& entries, uint64_t durable) {
+      moment.entries = entries;
+      moment.catalog_durable = durable;
+      moment.disk = env.PowerCut(random());
+    });
+    moments.push_back(std::move(moment));
+  }
+  env.ClearFaults();
+  stop.store(true);
+  worker.join();
+  REQUIRE(writer.Stop().ok());
+  started->reset();
+  for (Moment& moment : moments) {
+    FakeLogCatalog then(moment.entries);
+    then.SetDurableEpoch(moment.catalog_durable);
+    auto content = ReadLog(moment.disk.get(), then);
+    INFO(content.status().ToString());
+    REQUIRE(content.ok());
+    REQUIRE(content->scan.end.epoch >= moment.durable);
+    LogModel expected = model;
+    expected.erase(expected.upper_bound(content->scan.end.epoch), expected.end());
+    REQUIRE(content->effects == expected);
+  }
+  auto last = ReadLog(&env, catalog);
+  REQUIRE(last.ok());
+  CHECK(last->effects == model);
+  CHECK(moments.back().durable > moments.front().durable);
 }
 
 #ifdef HOTKV_TEST_HOOKS
