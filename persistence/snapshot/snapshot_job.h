@@ -92,6 +92,8 @@ class SnapshotJob : public TurnTask {
   void WaitForImages(int64_t timeout_us);
 
   uint64_t number() const { return number_; }
+  // Stripes are being encoded.
+  bool collecting() const { return phase_ == Phase::kStripes; }
   uint64_t from_epoch() const { return from_epoch_; }
   // Of the keyspace at the first section: what the snapshot covers for "changes since the last save".
   uint64_t changes_at_start() const { return changes_at_start_; }

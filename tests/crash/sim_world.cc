@@ -143,6 +143,10 @@ void SimWorld::ArmCut(uint64_t events) {
   image_.reset();
 }
 
+void SimWorld::CutNow() {
+  if (image_ == nullptr) image_ = ImageNow();
+}
+
 std::unique_ptr<SimWorld::Image> SimWorld::ImageNow() {
   const uint64_t seed = random_.Next();
   auto image = std::make_unique<Image>();

@@ -49,6 +49,8 @@ class SimWorld {
 
   // Takes an image of the disk at the n-th file operation or catalog event from now on.
   void ArmCut(uint64_t events);
+  // Takes the image now, in the middle of whatever runs.
+  void CutNow();
   bool cut_taken() const { return image_ != nullptr; }
   // Goes on with the image: the running process is gone. Without one, the cut is now.
   void TakeCut();

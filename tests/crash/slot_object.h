@@ -21,7 +21,7 @@ class SlotObject final : public DurableObject {
  public:
   static constexpr ValueType kType = ValueType::kStream;  // no other type has it in these tests
   static constexpr size_t kSlotBytes = 64;
-  static constexpr size_t kSlots = 512;
+  static constexpr size_t kSlots = 128;
   static constexpr size_t kValueBytesMax = kSlotBytes - 1;
 
   static void Register();
