@@ -140,7 +140,7 @@ void GetRangeCommand(CommandContext& ctx) {
   if (wrong) return;
   char scratch[24];
   const std::string_view value =
-      entry == nullptr ? std::string_view() : entry->StringValue(scratch);
+      entry == nullptr ? std::string_view("") : entry->StringValue(scratch);
   const Range range = ClampRange(start, end, value.size());
   const std::string_view part = value.substr(range.first, range.size);
   if (part.size() < ReplyWriter::kReferenceBytesMin || entry->form() != Entry::Form::kRef) {
