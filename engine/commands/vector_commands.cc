@@ -61,6 +61,7 @@ void Finish(CommandContext& ctx, std::string_view error) {
 
 // The nearest text of the float itself, not of its double: 0.3, not 0.30000001192092896.
 double AsShortest(float value) {
+  if (value == 0) return 0;  // minus an inner product of 0 is -0
   char text[32];
   const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
   double nearest = value;
@@ -113,8 +114,11 @@ Metric ParseMetric(VectorArgs* args) {
 
 ElementType ParseType(VectorArgs* args) {
   const std::string_view name = args->Next();
-  if (EqualsIgnoreCase(name, "F32")) return ElementType::kF32;
-  args->Fail("ERR TYPE must be F32");
+  for (const ElementType type :
+       {ElementType::kF32, ElementType::kF16, ElementType::kQ8, ElementType::kQ4}) {
+    if (EqualsIgnoreCase(name, ElementTypeName(type))) return type;
+  }
+  args->Fail("ERR TYPE must be F32, F16, Q8 or Q4");
   return ElementType::kF32;
 }
 
@@ -155,6 +159,7 @@ VectorSetDefinition ParseDefinition(VectorArgs* args) {
       args->SyntaxError();
     }
   }
+  if ((seen & kType) == 0) o.type = DefaultElementType(o.dim);
   return definition;
 }
 
@@ -521,7 +526,7 @@ void List(CommandContext& ctx) {
 
 void Help(CommandContext& ctx) {
   constexpr std::string_view kLines[] = {
-      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n]",
+      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n]",
       "VSIM.SET index id vec [ATTR json] [NX|XX]",
       "VSIM.MSET index [ATTRS] count (id vec [json])...",
       "VSIM.GET index id [RAW] [WITHATTR]",

@@ -103,18 +103,20 @@ inline std::vector<std::span<const CommandSpec>> Families(const EngineFixtureOpt
   return families;
 }
 
-inline std::string Render(const RespValue& value);
+// separator: between the elements of an aggregate.
+inline std::string Render(const RespValue& value, std::string_view separator = ", ");
 
-inline std::string RenderItems(const RespValue& value, char open, char close) {
+inline std::string RenderItems(const RespValue& value, std::string_view separator, char open,
+                               char close) {
   std::string text(1, open);
   for (const RespValue& item : value.items) {
-    if (text.size() > 1) text.append(", ");
-    text += Render(item);
+    if (text.size() > 1) text.append(separator);
+    text += Render(item, separator);
   }
   return text + close;
 }
 
-inline std::string Render(const RespValue& value) {
+inline std::string Render(const RespValue& value, std::string_view separator) {
   switch (value.type) {
     case RespType::kNull:
       return "nil";
@@ -127,13 +129,13 @@ inline std::string Render(const RespValue& value) {
     case RespType::kBulk:
       return "$" + value.text;
     case RespType::kArray:
-      return RenderItems(value, '[', ']');
+      return RenderItems(value, separator, '[', ']');
     case RespType::kMap:
-      return RenderItems(value, '{', '}');
+      return RenderItems(value, separator, '{', '}');
     case RespType::kSet:
-      return RenderItems(value, '<', '>');
+      return RenderItems(value, separator, '<', '>');
     case RespType::kPush:
-      return RenderItems(value, '(', ')');
+      return RenderItems(value, separator, '(', ')');
     case RespType::kDouble:
       return "," + DoubleToText(value.number);
     case RespType::kBoolean:

@@ -122,6 +122,29 @@ TEST_CASE("searches agree with an exact scan") {
   CHECK(db.Call({"VSIM.SEARCH", "i", "ELE", "e0", "K", "100000"}).find("e499") != std::string::npos);
 }
 
+TEST_CASE("every type of an index answers as an exact scan does on a small set") {
+  for (const char* type : {"F32", "F16", "Q8", "Q4"}) {
+    EngineFixture db;
+    std::mt19937 random(3);
+    REQUIRE(db.Call({"VSIM.CREATEINDEX", "i", "DIM", "48", "TYPE", type}) == "+OK");
+    CHECK(db("VSIM.INFO i").find(std::string("$") + type) != std::string::npos);
+    std::vector<std::vector<float>> vectors;
+    for (int i = 0; i < 200; ++i) {
+      vectors.push_back(RandomVector(&random, 48));
+      db.Call({"VSIM.SET", "i", std::to_string(i), "FP32", Blob(vectors.back())});
+    }
+    for (int q = 0; q < 20; ++q) {
+      const std::vector<float> query = RandomVector(&random, 48);
+      size_t best = 0;
+      for (size_t i = 1; i < vectors.size(); ++i) {
+        if (CosineDistance(query, vectors[i]) < CosineDistance(query, vectors[best])) best = i;
+      }
+      CHECK(db.Call({"VSIM.SEARCH", "i", "FP32", Blob(query), "K", "1", "EXACT"}) ==
+            "[$" + std::to_string(best) + "]");
+    }
+  }
+}
+
 TEST_CASE("rows: flat in RESP2, nested in RESP3, blobs with RAW") {
   EngineFixture two;
   EngineFixture three({.resp_version = 3});

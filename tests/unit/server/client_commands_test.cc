@@ -253,7 +253,7 @@ TEST_CASE("CLIENT UNBLOCK ends a wait by its timeout's answer or by an error") {
     CHECK(rig(with_error ? "CLIENT UNBLOCK 2 ERROR" : "CLIENT UNBLOCK 2") == ":1");
     const Result<RespValue> reply = waiter.Read();
     REQUIRE(reply.ok());
-    CHECK(fixture_internal::Render(*reply) ==
+    CHECK(fixture_internal::Render(*reply, " ") ==
           (with_error ? "-UNBLOCKED client unblocked via CLIENT UNBLOCK" : ":0"));
   }
   CHECK(rig("CLIENT UNBLOCK x") == "-ERR value is not an integer or out of range");

@@ -143,7 +143,7 @@ class CommandRig {
   }
   std::string Call(size_t i, std::vector<std::string_view> words) {
     const Result<RespValue> reply = client(i).Call(words);
-    return reply.ok() ? fixture_internal::Render(*reply) : "closed";
+    return reply.ok() ? fixture_internal::Render(*reply, " ") : "closed";
   }
   // The reply as a tree.
   RespValue Tree(std::string_view line) {

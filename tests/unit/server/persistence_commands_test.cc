@@ -12,7 +12,7 @@ void Send(CommandRig& rig, size_t client, std::initializer_list<std::string_view
 
 std::string Read(CommandRig& rig, size_t client) {
   const Result<RespValue> reply = rig.client(client).Read();
-  return reply.ok() ? fixture_internal::Render(*reply) : "closed";
+  return reply.ok() ? fixture_internal::Render(*reply, " ") : "closed";
 }
 
 }  // namespace
