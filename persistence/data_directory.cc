@@ -73,7 +73,13 @@ Status DataDirectory::Stop(bool save) {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   if (job_) job_->Cancel();
-  return writer_->Stop();
+  const bool counts = LogCounts();
+  HOTKV_RETURN_IF_ERROR(writer_->Stop());
+  if (!counts) return Status::Ok();
+  return catalog_->Update([this](CatalogState* state) {
+    state->log_epoch = engine_->epochs().durable();
+    state->epoch_max = std::max(state->epoch_max, state->log_epoch);
+  });
 }
 
 void DataDirectory::Run() {
@@ -209,6 +215,7 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
 // The new snapshot has been read back: what it replaces may go.
 Status DataDirectory::AfterSnapshot() {
   const uint64_t newest = job_->number();
+  uint64_t last_dropped_segment = 0;
   HOTKV_RETURN_IF_ERROR(catalog_->Update([&](CatalogState* state) {
     for (auto& [number, snapshot] : state->snapshots) {
       if (number != newest) snapshot.state = FileState::kDropped;
@@ -216,9 +223,15 @@ Status DataDirectory::AfterSnapshot() {
     std::erase_if(state->ranges, [&](const auto& r) {
       return r.second.last_epoch != 0 && r.second.last_epoch < job_->from_epoch();
     });
+    // Segments of no range: those before the first that is kept.
+    last_dropped_segment = state->segments.empty() ? 0 : state->segments.rbegin()->first;
+    for (const auto& [first, range] : state->ranges) {
+      last_dropped_segment = std::min(last_dropped_segment, range.first_segment - 1);
+    }
   }));
   HOTKV_CRASH_POINT("snapshot.before_dropped");
   HOTKV_RETURN_IF_ERROR(RemoveLeftovers());
+  writer_->DropThrough(last_dropped_segment);
   writer_->DropBefore(LogNeededFrom());
   return folders_->Collect(LogCounts() ? engine_->epochs().durable() : 0);
 }

@@ -24,6 +24,17 @@ Result<std::unique_ptr<CatalogStore>> OpenLmdb(const std::string& path, bool cre
   return std::unique_ptr<CatalogStore>(std::move(store));
 }
 
+// What is damaged can be looked at and salvaged.
+Status WithAdvice(Status status) {
+  if (status.code() != Code::kCorruption ||
+      status.message().find("hotkv-tool") != std::string::npos) {
+    return status;
+  }
+  Status advised(Code::kCorruption,
+                 status.message() + "; see: hotkv-tool verify, hotkv-tool repair");
+  return status.path().empty() ? advised : std::move(advised).At(status.path(), status.offset());
+}
+
 // Names that another server's data has.
 bool IsForeign(const DirEntry& entry) {
   const std::string_view name = entry.name;
@@ -55,13 +66,14 @@ std::string DataDirectory::RandomHex(size_t digits) {
 Result<std::unique_ptr<DataDirectory>> DataDirectory::Open(DataDirectoryOptions options) {
   std::unique_ptr<DataDirectory> directory(new DataDirectory(std::move(options)));
   HOTKV_RETURN_IF_ERROR(directory->TakeLock());
-  HOTKV_RETURN_IF_ERROR(directory->OpenCatalog());
+  HOTKV_RETURN_IF_ERROR(WithAdvice(directory->OpenCatalog()));
   const CatalogState state = directory->catalog_->Read();
   directory->server_id_ = state.server_id;
   directory->replication_id_ = state.replication_id;
   directory->start_number_ = state.start_number;
-  HOTKV_ASSIGN_OR_RETURN(directory->recovery_,
-                         Recovery::Inspect(directory->env_, directory->paths_, state));
+  auto recovery = Recovery::Inspect(directory->env_, directory->paths_, state);
+  if (!recovery.ok()) return WithAdvice(std::move(recovery).status());
+  directory->recovery_ = std::move(recovery).value();
   return directory;
 }
 
@@ -145,7 +157,7 @@ Status DataDirectory::Load(Engine* engine) {
   engine_ = engine;
   unsigned threads = options_.load_threads;
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  HOTKV_RETURN_IF_ERROR(recovery_->Load(engine, options_.manual ? 1 : threads));
+  HOTKV_RETURN_IF_ERROR(WithAdvice(recovery_->Load(engine, options_.manual ? 1 : threads)));
   folders_ = std::make_unique<ObjectFolders>(env_, paths_.index, catalog_.get(), engine);
   engine->SetObjectHost(folders_.get());
   folders_->ForgetUnknown();

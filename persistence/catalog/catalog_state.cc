@@ -46,7 +46,8 @@ void DecodeDirectory(ByteReader* reader, CatalogState* s) {
 
 std::string EncodeCounters(const CatalogState& s) {
   std::string out;
-  for (const uint64_t n : {s.start_number, s.next_object_id, s.next_file_number, s.epoch_max}) {
+  for (const uint64_t n : {s.start_number, s.next_object_id, s.next_file_number, s.log_epoch,
+                           s.epoch_max}) {
     AppendVarint(&out, n);
   }
   return out;
@@ -56,6 +57,7 @@ void DecodeCounters(ByteReader* reader, CatalogState* s) {
   s->start_number = reader->Varint();
   s->next_object_id = reader->Varint();
   s->next_file_number = reader->Varint();
+  s->log_epoch = reader->Varint();
   s->epoch_max = reader->Varint();
 }
 

@@ -81,6 +81,8 @@ struct CatalogState {
   uint64_t start_number = 0;   // of the running or last process
   uint64_t next_object_id = 1;
   uint64_t next_file_number = 1;  // of snapshots
+  // The log had a durable block of this epoch at the last clean stop: a cut tail of a log that was stopped is no crash's.
+  uint64_t log_epoch = 0;
   uint64_t epoch_max = 0;  // the highest epoch that any file named in here is known to have
 
   std::map<uint64_t, SnapshotRecord> snapshots;

@@ -561,6 +561,14 @@ int64_t BlockLog::NextAttemptUs() const {
   return next_error_.ok() ? INT64_MAX : next_retry_us_;
 }
 
+void BlockLog::DropThrough(uint64_t segment) {
+  files_.Run([this, segment] {
+    const Status status = store_.DropThrough(segment);
+    if (!status.ok())
+      Log(LogLevel::kWarning, "Old log segments stay for now: " + status.ToString());
+  });
+}
+
 void BlockLog::DropBefore(uint64_t epoch) {
   files_.Run([this, epoch] {
     const Status status = store_.DropBefore(epoch);

@@ -70,6 +70,7 @@ class BlockLog {
   // What is appended from here on does not follow what earlier starts have written.
   void BeginNewChain();
   void DropBefore(uint64_t epoch);
+  void DropThrough(uint64_t segment);
 
   const LogEnd& written_end() const { return written_end_; }
   const LogEnd& durable_end() const { return durable_end_; }

@@ -120,6 +120,8 @@ std::vector<LogSegmentEntry> LogWriter::Segments() const { return log_->segments
 
 void LogWriter::DropBefore(uint64_t epoch) { log_->DropBefore(epoch); }
 
+void LogWriter::DropThrough(uint64_t segment) { log_->DropThrough(segment); }
+
 Status LogWriter::SetLogging(bool on) {
   std::unique_lock lock(mutex_);
   logging_wanted_ = on;

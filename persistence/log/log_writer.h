@@ -119,6 +119,8 @@ class LogWriter {
   LogStats stats() const;
   // Segments that end before this epoch are no longer needed by anybody.
   void DropBefore(uint64_t epoch);
+  // Nor are those up to this number, all of a log that was ended: also where a crash left them without an end.
+  void DropThrough(uint64_t segment);
   // Null: none.
   void SetTap(EpochTap* tap);
   // The catalog's segments as the writer knows them.

@@ -265,6 +265,22 @@ Status SegmentStore::End(const LogSegmentUse& use) {
   return CommitLocked({.put = {entry}, .remove = {}});
 }
 
+Status SegmentStore::DropThrough(uint64_t last_number) {
+  {
+    std::lock_guard lock(mutex_);
+    LogCatalogChange commit;
+    for (auto [number, entry] : entries_) {
+      if (number > last_number || entry.state != SegmentState::kLive) continue;
+      entry.state = SegmentState::kDropped;
+      commit.put.push_back(entry);
+    }
+    if (commit.put.empty()) return Status::Ok();
+    HOTKV_RETURN_IF_ERROR(CommitLocked(commit));
+  }
+  Sweep();
+  return Status::Ok();
+}
+
 Status SegmentStore::DropBefore(uint64_t epoch) {
   {
     std::lock_guard lock(mutex_);

@@ -72,6 +72,8 @@ class SegmentStore {
   void NoteUse(const LogSegmentUse& use);
   // The segment gets blocks from now on: no live one without blocks may come before it.
   void NoteInUse(uint64_t number);
+  // Drops the segments up to this number, ended or not.
+  Status DropThrough(uint64_t number);
   // Drops the ended segments whose blocks are all before the epoch.
   Status DropBefore(uint64_t epoch);
   // A live segment that was never written to is not needed.

@@ -103,6 +103,7 @@ uint64_t Recovery::KnownDurable() const {
   auto note = [&](uint64_t log_epoch) {
     if (log_epoch >= range_->first_epoch) epoch = std::max(epoch, log_epoch);
   };
+  note(state_.log_epoch);
   if (snapshot_) note(state_.snapshots.at(snapshot_number_).log_epoch);
   for (const auto& [id, object] : state_.objects) {
     const uint64_t current = object.current();

@@ -325,6 +325,13 @@ void SimWorld::ListFiles(const std::string& folder, std::set<std::string>* files
   }
 }
 
+void SimWorld::Truncate(const std::string& path, uint64_t size) {
+  auto file = env_->Open(path, OpenMode::kReadWrite, FileIo::kPosix);
+  HOTKV_CHECK(file.ok());
+  HOTKV_CHECK((*file)->Truncate(size).ok());
+  HOTKV_CHECK((*file)->Sync().ok());
+}
+
 void SimWorld::RandomFault() {
   env_->ClearFaults();
   SimFault fault;

@@ -73,6 +73,10 @@ class SimWorld {
   void SyncAll();                  // until all commits are durable
   // Comes to rest and compares the disk's files with the catalog's: a text names the first that is too many or missing.
   std::optional<std::string> CheckFiles();
+  // Paths of all files below the folder.
+  void ListFiles(const std::string& folder, std::set<std::string>* files);
+  // Cuts a file of the stopped world's disk.
+  void Truncate(const std::string& path, uint64_t size);
 
   Engine& engine() { return *engine_; }
   DataDirectory& directory() { return *directory_; }
@@ -108,7 +112,6 @@ class SimWorld {
   void WholeKeyspaceCommit(Txn& txn);
   void EndCommit(Txn& txn, unsigned worker);
   void RandomFault();
-  void ListFiles(const std::string& folder, std::set<std::string>* files);
   bool CanWrite() const;
 
   const WorldOptions options_;

@@ -42,6 +42,7 @@ CatalogState RandomState(uint64_t seed) {
   s.start_number = random.Below(1000);
   s.next_object_id = random.Next() >> random.Below(64);
   s.next_file_number = random.Below(1u << 20);
+  s.log_epoch = random.Next() >> random.Below(64);
   s.epoch_max = random.Next() >> random.Below(64);
   auto state = [&] { return static_cast<FileState>(1 + random.Below(3)); };
   for (uint64_t i = random.Below(4); i > 0; --i) {
