@@ -54,6 +54,7 @@ struct alignas(64) WorkerState {
   int64_t now_ms = 0;  // read once a turn
   Txn txn;
   std::vector<KeyRef> key_scratch;
+  const KeyRef* first_key = nullptr;  // of the command that Dispatch gets next; null: not known
   std::vector<uint32_t> index_scratch;
   // Turn-end work of this worker.
   uint32_t expire_stripe = 0;

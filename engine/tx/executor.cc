@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <utility>
 
 #include "engine/base/cycle_clock.h"
 #include "engine/commands/command_context.h"
@@ -53,6 +54,21 @@ Args ArgsOf(const QueuedCommand& queued, std::vector<std::string_view>* views) {
     at += length;
   }
   return *views;
+}
+
+// Before any lock is taken: the cache misses of a command with many keys overlap.
+void PrefetchKeys(Engine& engine, const WorkerState& worker, uint32_t db,
+                  std::span<const KeyRef> keys) {
+  const Keyspace& keyspace = engine.keyspace();
+  const ReclaimPin pin(engine.reclaim(), worker.reclaim_slot);
+  while (!keys.empty()) {
+    const auto window = keys.first(std::min<size_t>(keys.size(), kCommandWindow));
+    for (const KeyRef& key : window) keyspace.PrefetchStripe(key);
+    for (const KeyRef& key : window) keyspace.PrefetchTable(key, db);
+    for (const KeyRef& key : window) keyspace.PrefetchChunk(key, db);
+    for (const KeyRef& key : window) keyspace.PrefetchEntry(key, db);
+    keys = keys.subspan(window.size());
+  }
 }
 
 void FillKeys(const Keyspace& keyspace, Args args, const std::vector<uint32_t>& indexes,
@@ -213,8 +229,12 @@ DispatchResult Executor::Run(ClientState& client, const CommandSpec& spec, Args 
     KeysOf(spec, args, &indexes);
     FillKeys(keyspace, args, indexes, &keys);
   } else if (spec.keys.first > 0) {
-    keys.push_back(keyspace.MakeRef(args[static_cast<size_t>(spec.keys.first)]));
+    // The prefetch pass has hashed it already, if there was one.
+    const KeyRef* known = std::exchange(worker_->first_key, nullptr);
+    keys.push_back(known != nullptr ? *known
+                                    : keyspace.MakeRef(args[static_cast<size_t>(spec.keys.first)]));
   }
+  if (keys.size() > 1) PrefetchKeys(*engine_, *worker_, client.db, keys);
   Txn& txn = worker_->txn;
   CommandContext ctx{*engine_, *worker_, client, spec, args, reply, txn, keys, nullptr, false};
   txn.Begin(worker_->now_ms);

@@ -151,6 +151,7 @@ class Worker final : public LoopEvents {
   RequestBatch batch_;
   const CommandSpec* specs_[kCommandWindow] = {};
   KeyRef refs_[kCommandWindow] = {};
+  const KeyRef* first_keys_[kCommandWindow] = {};  // into refs_, or null
   bool always_ = false;   // appendfsync always, as of this turn
   uint64_t durable_ = 0;  // newest durable epoch seen
   bool disk_denied_ = false;

@@ -97,6 +97,7 @@ size_t Worker::Execute(Client& client, std::string_view data) {
     const RequestParser::Parsed parsed = client.parser.Parse(data.substr(done), limits, &batch_);
     Stop stop = Stop::kNo;
     const size_t executed = RunBatch(client, &stop);
+    state_.first_key = nullptr;  // a refused command leaves it
     AddRelaxed(state_.commands, executed);
     client.commands += executed;
     if (executed < batch_.size()) {
@@ -139,6 +140,7 @@ size_t Worker::RunBatch(Client& client, Stop* stop) {
         *stop = Stop::kBlocked;
         return first + i;
       }
+      state_.first_key = first_keys_[i];
       *stop = RunOne(client, specs_[i], batch_[first + i]);
       if (*stop == Stop::kBlocked) [[unlikely]]
         return first + i;
@@ -154,7 +156,10 @@ size_t Worker::RunBatch(Client& client, Stop* stop) {
 // entry. They only look, under a reclaim pin; a wrong guess (a SELECT in the window) costs nothing
 // but its use.
 void Worker::Prefetch(const Client& client, size_t first, size_t count) {
-  for (size_t i = 0; i < count; ++i) specs_[i] = executor_.Lookup(batch_[first + i]);
+  for (size_t i = 0; i < count; ++i) {
+    specs_[i] = executor_.Lookup(batch_[first + i]);
+    first_keys_[i] = nullptr;
+  }
   if (count == 1) return;
   const Keyspace& keyspace = engine_->keyspace();
   const uint32_t db = client.db;
@@ -163,6 +168,7 @@ void Worker::Prefetch(const Client& client, size_t first, size_t count) {
     std::string_view key;
     if (specs_[i] == nullptr || !Executor::FirstKey(*specs_[i], batch_[first + i], &key)) continue;
     refs_[used] = keyspace.MakeRef(key);
+    first_keys_[i] = &refs_[used];
     keyspace.PrefetchStripe(refs_[used++]);
   }
   const ReclaimPin pin(engine_->reclaim(), state_.reclaim_slot);
