@@ -49,7 +49,7 @@ void ShowHelp() {
       "reads:\n\n");
   const auto all = AllSettings();
   for (size_t i = 0; i < static_cast<size_t>(Setting::kCount); ++i) {
-    if (all[i].Has(setting_flag::kHidden)) continue;
+    if (all[i].Has(setting_flag::kHidden | setting_flag::kAccepted)) continue;
     const std::string shown =
         all[i].default_text.empty() ? "\"\"" : std::string(all[i].default_text);
     std::printf("  --%-36.*s %.*s [%s]\n", static_cast<int>(all[i].name.size()), all[i].name.data(),
@@ -237,6 +237,7 @@ int Run(StartOptions options) {
   if (status.ok() && options.settings.Bool(Setting::kDaemonize)) status = Daemonize();
   if (!status.ok()) return Complain(status);
   if (options.settings.Bool(Setting::kCrashLogEnabled)) InstallCrashReport();
+  if (options.settings.Text(Setting::kSupervised) == "no") unsetenv("NOTIFY_SOCKET");
   BlockSignals();
   LogStart(options, WorkersOf(options.settings));
   RegisterObjectTypes();

@@ -20,7 +20,8 @@
 
 namespace hotkv {
 
-// Settings that code reads by name. The order is that of the table, which starts with them.
+// Settings that code reads by name, or will: those that have no effect yet carry kAccepted. The
+// order is that of the table, which starts with them.
 enum class Setting : uint16_t {
   // network
   kBind,
@@ -59,7 +60,6 @@ enum class Setting : uint16_t {
   kClockFollow,
   kDbFilename,
   kStopWritesOnBgsaveError,
-  kFaultIo,
   // memory
   kMaxMemory,
   kMaxMemoryPolicy,

@@ -87,6 +87,25 @@ TEST_CASE("every setting has a default that is accepted and shown unchanged", "[
   }
 }
 
+TEST_CASE("every setting is in the docs page, with its default", "[config]") {
+  const std::string page = TempDir::Read(std::string(HOTKV_SOURCE_DIR) + "/docs/configuration.md");
+  const auto all = AllSettings();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].Has(setting_flag::kHidden)) continue;
+    CAPTURE(all[i].name);
+    const std::string name = "`" + std::string(all[i].name) + "`";
+    CHECK(page.find(name) != std::string::npos);
+    if (all[i].Has(setting_flag::kAccepted | setting_flag::kDefaultOnly)) continue;
+    const size_t row = page.find("| " + name);
+    REQUIRE(row != std::string::npos);
+    const std::string line = page.substr(row, page.find('\n', row) - row);
+    CHECK((line.find("`" + std::string(all[i].default_text) + "`") != std::string::npos ||
+           all[i].default_text.empty()));
+    CHECK(line.find(all[i].summary) != std::string::npos);
+    CHECK((line.find("`*") != std::string::npos) == all[i].Has(setting_flag::kMutable));
+  }
+}
+
 TEST_CASE("a file, then the command line: the last one wins", "[config]") {
   const TempDir dir;
   const std::string more = dir.Write("more.conf", "maxclients 77\ntimeout 5\n");
