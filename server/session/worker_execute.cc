@@ -295,8 +295,8 @@ void Worker::Hold(Client& client, uint64_t begin, uint64_t epoch) {
   if (!client.holds.empty()) ++client.held_replies;
   if (epoch <= durable_ || (!client.holds.empty() && client.holds.back().epoch >= epoch)) return;
   if (client.holds.empty()) {
-    durable_ = engine_->epochs().durable();
-    if (epoch <= durable_) return;
+    // Not noted in durable_: the turn that sees the log move must release the others' holds.
+    if (epoch <= engine_->epochs().durable()) return;
     client.held_replies = 1;
     if (!client.in_holding) holding_.push_back(&client);
     client.in_holding = true;
