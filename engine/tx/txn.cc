@@ -269,8 +269,14 @@ void Txn::Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry) {
     keyspace.Insert(stripe, db, key, entry);
     return;
   }
-  ReleaseValueOf(*slot, db);
-  keyspace.Replace(stripe, db, slot, entry, Keyspace::Old::kDestroyShell);
+  // The old value is accounted for by Replace, so it must live until then.
+  const bool is_object = (*slot)->type() != ValueType::kString;
+  Object* object = is_object ? (*slot)->object() : nullptr;
+  keyspace.Replace(stripe, db, slot, entry,
+                   is_object ? Keyspace::Old::kDestroyShell : Keyspace::Old::kDestroy);
+  if (!is_object) return;
+  DropObject(object->id(), db);
+  object->Unref();
 }
 
 void Txn::SetString(uint32_t db, const KeyRef& key, std::string_view value, int64_t expire_at_ms) {
