@@ -16,9 +16,10 @@ Each connection runs the same iteration over and over, pipelined, and records wh
   INCR shared
 
 After a restart the data must be an exact earlier moment: per connection a prefix of that sequence (cnt >= u >= x = y >=
-cnt - 1, no hole in u), accounts that sum to 0, no `seen` ahead of `shared`. Nothing that was acknowledged may be missing
-under appendfsync always; under everysec and no nothing that was acknowledged over 50 ms before the kill (the process
-dies, the kernel does not).
+cnt - 1, no hole in u), accounts that sum to 0, no `seen` ahead of `shared`. Under appendfsync always nothing that was
+acknowledged may be missing. Under everysec and no the process dies but not the kernel: what was acknowledged over 50 ms
+before the kill should be there. A round that misses this is late; a quarter of them may be (a starved machine), with
+--strict none; and nothing older than a second may ever be missing.
 """
 import argparse
 import os
@@ -32,7 +33,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from servers import Server, encode, server_argument, skip  # noqa: E402
 
 POLICIES = ["always", "everysec", "no"]
-SLACK_SECONDS = 0.050
+SLACK_SECONDS, LOSS_SECONDS_MAX = 0.050, 1.0
 ACCOUNTS = 16
 WRITES_PER_ITERATION = 8
 # Lines of reply to one iteration: INCR 1, SET 1, MULTI 1, 4 QUEUED, EXEC 1 + 4, SET 1, INCR 1.
@@ -112,15 +113,19 @@ class Client:
         self.acknowledged.append((now, self.lines, self.told_shared))
         return True
 
-    def must_have(self, until):
-        """(counter, key, transaction, shared) that replies received by `until` promised."""
-        lines, shared = 0, 0
-        for moment, count, value in self.acknowledged:
-            if moment <= until:
-                lines, shared = count, value
+    def promised(self, lines):
+        """(counter, key, transaction) that so many lines of replies promised."""
         whole, part = divmod(lines, LINES)
         whole += self.base
-        return (whole + (part >= LINES_COUNTER), whole + (part >= LINES_KEY), whole + (part >= LINES_EXEC), shared)
+        return whole + (part >= LINES_COUNTER), whole + (part >= LINES_KEY), whole + (part >= LINES_EXEC)
+
+    def first_lost(self, found, shared_found):
+        """(moment, what was promised) of the first acknowledgement that the data does not keep; None if all are kept."""
+        for moment, lines, shared in self.acknowledged:
+            promised = self.promised(lines)
+            if shared > shared_found or any(want > have for want, have in zip(promised, found)):
+                return moment, (*promised, shared)
+        return None
 
 
 class Round:
@@ -184,18 +189,20 @@ class Checker:
     def fail(self, kind, text):
         self.violations.append(f"{kind}: {text}")
 
-    def check(self, must):
-        """must: for each client what has to be there. Sets each client's `done` to what is."""
-        shared = self.number("shared")
-        for client, (counter_min, key_min, exec_min, shared_min) in zip(self.clients, must):
+    def check(self, killed, always):
+        """Compares with what the clients were told; returns how old the oldest lost acknowledgement was at the kill."""
+        shared, worst = self.number("shared"), 0.0
+        for client in self.clients:
             me = client.number
             counter, x, y = self.number(f"cnt:{me}"), self.number(f"x:{me}"), self.number(f"y:{me}")
             key = self.last_key(client)
-            if counter < counter_min or key < key_min or x < exec_min:
-                self.fail("lost", f"connection {me}: counter {counter} key {key} transaction {x}, acknowledged were "
-                                  f"{counter_min}, {key_min}, {exec_min}")
-            if shared < shared_min:
-                self.fail("lost", f"shared is {shared}, connection {me} had been told {shared_min}")
+            lost = client.first_lost((counter, key, x), shared)
+            if lost:
+                age = killed - lost[0]
+                worst = max(worst, age)
+                if always or age > LOSS_SECONDS_MAX:
+                    self.fail("lost", f"connection {me}: counter, key, transaction, shared are {counter, key, x, shared}; "
+                                      f"{lost[1]} were acknowledged {age * 1000:.0f} ms before the kill")
             if x != y:
                 self.fail("torn", f"connection {me}: x {x}, y {y}")
             if not (counter >= key >= x >= counter - 1):
@@ -208,7 +215,7 @@ class Checker:
         accounts = sum(self.number(f"acc:{i}") for i in range(ACCOUNTS))
         if accounts != 0:
             self.fail("torn", f"the accounts sum to {accounts}, not 0")
-        return shared
+        return worst
 
     def values(self, me, numbers):
         return self.connection.value("MGET", *(f"u:{me}:{n}" for n in numbers))
@@ -262,7 +269,7 @@ class Checker:
 def play(options, program, arguments=()):
     rng = random.Random(options.seed)
     clients = [Client(i) for i in range(options.connections)]
-    totals = {"writes": 0, "acknowledged": 0, "outstanding": 0, "rounds": 0}
+    totals = {"writes": 0, "acknowledged": 0, "outstanding": 0, "rounds": 0, "late": 0, "worst": 0.0}
     violations = []
     with Server("hotkv", program, arguments) as server:
         base_options = list(server.options)
@@ -272,8 +279,6 @@ def play(options, program, arguments=()):
             server.start()
             killed, outstanding = Round(server, clients, rng, options).run(
                 options.min_seconds + rng.random() * (options.max_seconds - options.min_seconds))
-            until = killed if policy == "always" else killed - SLACK_SECONDS
-            must = [client.must_have(until) for client in clients]
             totals["rounds"] += 1
             totals["outstanding"] += outstanding
             totals["writes"] += sum((c.sent - c.base) * WRITES_PER_ITERATION for c in clients)
@@ -281,7 +286,9 @@ def play(options, program, arguments=()):
             violations += [f"error reply: {c.error}" for c in clients if c.error]
             server.start()
             checker = Checker(server, clients)
-            checker.check(must)
+            worst = checker.check(killed, policy == "always")
+            totals["worst"] = max(totals["worst"], worst)
+            totals["late"] += worst > SLACK_SECONDS
             checker.check_size()
             if totals["rounds"] >= options.rounds and totals["writes"] >= options.writes:
                 checker.check_all_keys()
@@ -292,7 +299,10 @@ def play(options, program, arguments=()):
             violations += end_of_check(server, totals["rounds"])
             if options.verbose:
                 print(f"round {totals['rounds']} {policy}: {totals['writes']} writes so far, "
-                      f"{'with' if outstanding else 'no'} replies outstanding", flush=True)
+                      f"{'with' if outstanding else 'no'} replies outstanding, lost the last {worst * 1000:.0f} ms", flush=True)
+        if totals["late"] > (0 if options.strict else totals["rounds"] / 4):
+            violations.append(f"lost: in {totals['late']} rounds what was acknowledged over {SLACK_SECONDS * 1000:.0f} ms "
+                              f"before the kill, at worst {totals['worst'] * 1000:.0f} ms")
         if violations and options.keep:
             server.own_folder = False
             print(f"kept: {server.folder}")
@@ -342,6 +352,7 @@ def main():
     parser.add_argument("--max-seconds", type=float, default=1.2)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--option", action="append", default=[], help="further argument for the server")
+    parser.add_argument("--strict", action="store_true", help="no round may be late")
     parser.add_argument("--keep", action="store_true", help="keep the data of a failed run")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--self-test", action="store_true")
@@ -355,7 +366,8 @@ def main():
         print(text)
     print(f"kill9: {totals['rounds']} rounds (seed {options.seed}), {totals['writes']} writes sent, "
           f"{totals['acknowledged']} acknowledged, replies outstanding at the kill in {totals['outstanding']} rounds, "
-          f"{len(violations)} violations")
+          f"of what had been acknowledged up to {totals['worst'] * 1000:.0f} ms before the kill was lost, "
+          f"{totals['late']} rounds late, {len(violations)} violations")
     return 1 if violations else 0
 
 
