@@ -52,6 +52,12 @@ TEST_CASE("Power cuts with objects in folders of their own") {
   RunSeeds({.switch_log = true, .object_percent = 33}, 10001, Scaled(30), 4);
 }
 
+TEST_CASE("Power cuts with vector indexes") {
+  RunSeeds({.vector_percent = 50}, 12001, Scaled(6), 4);
+  RunSeeds({.fsync = FsyncPolicy::kNo, .vector_percent = 80, .large_percent = 0}, 13001, Scaled(6), 4);
+  RunSeeds({.append_only = false, .vector_percent = 50}, 14001, Scaled(6), 4);
+}
+
 TEST_CASE("Power cuts with failing writes and syncs before them") {
   RunSeeds({.fsync = FsyncPolicy::kEverySecond, .faults = true}, 6001, Scaled(40), 4);
   RunSeeds({.fsync = FsyncPolicy::kAlways, .faults = true}, 7001, Scaled(40), 4);

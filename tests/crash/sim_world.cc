@@ -6,6 +6,10 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/buffer.h"
+#include "engine/base/reply.h"
+#include "engine/tx/executor.h"
+#include "engine/types/vector_set.h"
 #include "tests/crash/slot_object.h"
 
 namespace hotkv::crash {
@@ -19,6 +23,30 @@ constexpr int kPatience = 20'000;  // rounds until something that must come to a
 
 }  // namespace
 
+namespace {
+
+std::map<std::string, std::string> ElementsOf(const VectorIndex& index) {
+  std::map<std::string, std::string> elements;
+  for (uint32_t slot = 0; slot != kNoSlot;) {
+    slot = index.ForEach(
+        slot, 64,
+        [&](const VectorIndex::VisitedElement& e) {
+          std::string text;
+          for (const float f : e.vector) text += std::to_string(static_cast<int>(f)) + " ";
+          HOTKV_CHECK(elements.emplace(e.view.name, text + std::string(e.view.attr)).second);
+        },
+        true);
+  }
+  return elements;
+}
+
+std::span<const std::span<const CommandSpec>> Families() {
+  static const std::span<const CommandSpec> families[] = {VectorCommands()};
+  return families;
+}
+
+}  // namespace
+
 Contents Dump(Engine& engine) {
   Contents contents;
   Keyspace& keyspace = engine.keyspace();
@@ -28,6 +56,9 @@ Contents Dump(Engine& engine) {
     value.expire_at_ms = entry.expire_at_ms();
     if (entry.type() == ValueType::kString) {
       value.bytes = entry.StringValue(scratch);
+    } else if (entry.type() == ValueType::kVectorSet) {
+      value.is_object = true;
+      value.elements = ElementsOf(static_cast<const VectorSet*>(entry.object())->index());
     } else {
       value.is_object = true;
       value.elements = static_cast<const SlotObject*>(entry.object())->Elements();
@@ -51,10 +82,11 @@ SimWorld::SimWorld(const WorldOptions& options)
       random_(options.seed),
       env_(std::make_unique<SimEnv>(options.seed)),
       store_(std::make_unique<SimStore>()),
-      commands_(std::span<const std::span<const CommandSpec>>{}),
+      commands_(Families()),
       now_us_(Clock::MonotonicNs() / 1000) {
   SetLogLevel(LogLevel::kNothing);
   SlotObject::Register();
+  RegisterObjectTypes();
   SlotObject::during_checkpoint = [this](SlotObject*) {
     for (uint64_t i = random_.Below(12); i > 0; --i) RandomCommit();
   };
@@ -214,6 +246,10 @@ void SimWorld::Step() {
     Cycle(1'100'000);
   } else if (dice < 98) {
     directory_->RequestSync();
+  } else if (options_.vector_percent > 0 && dice == 98) {
+    for (const ObjectRef<Object>& object : engine_->objects().All()) {
+      static_cast<DurableObject&>(*object).Upkeep();
+    }
   } else if (options_.faults && dice == 98) {
     RandomFault();
   } else if (options_.switch_log && random_.Below(4) == 0) {
@@ -298,6 +334,11 @@ std::optional<std::string> SimWorld::CheckFiles() {
   }
   for (const auto& [id, record] : state.objects) {
     const std::string folder = "data/index/" + std::to_string(id);
+    // What a vector index has in its folder is its own business.
+    if (record.type != static_cast<uint8_t>(SlotObject::kType)) {
+      ListFiles(folder, &expected);
+      continue;
+    }
     expected.insert(folder + "/slots");
     for (const auto& [number, generation] : record.generations) {
       if (generation.state != FileState::kLive) return folder + " has a generation that is not live";
@@ -400,6 +441,61 @@ void SimWorld::ObjectCommit() {
   EndCommit(txn, worker);
 }
 
+std::string SimWorld::RunCommand(unsigned worker, const std::vector<std::string>& words) {
+  const std::vector<std::string_view> args(words.begin(), words.end());
+  BlockPool pool;
+  OutputChain chain(&pool);
+  ReplyWriter reply(&chain, 2);
+  ClientState client;
+  Executor executor(engine_.get(), &engine_->worker(worker));
+  const uint64_t before = engine_->worker(worker).last_lsn;
+  engine_->gate().Enter(worker);
+  executor.Dispatch(client, executor.Lookup(args), args, reply);
+  engine_->gate().Leave(worker);
+  const uint64_t after = engine_->worker(worker).last_lsn;
+  if (after != before) model_.Committed(EpochOf(after));
+  if (engine_->lazy_free().pending() != 0) engine_->lazy_free().Drain();
+  return chain.ToString();
+}
+
+// The model is changed before the command runs: what it should do is known beforehand.
+void SimWorld::VectorCommit() {
+  const auto worker = static_cast<unsigned>(random_.Below(options_.workers));
+  const std::string key = "vectors:" + std::to_string(random_.Below(3));
+  const auto found = model_.now.find({0, key});
+  if (found == model_.now.end()) {
+    if (directory_->snapshot_job_or_null() != nullptr && random_.Below(2) == 0) return;
+    const char* const types[] = {"F32", "Q8", "Q4"};
+    model_.now[{0, key}].is_object = true;
+    const std::string reply = RunCommand(
+        worker, {"VSIM.CREATEINDEX", key, "DIM", "4", "METRIC", "L2", "TYPE", types[random_.Below(3)]});
+    if (reply != "+OK\r\n") model_.now.erase({0, key});
+    return;
+  }
+  if (!found->second.is_object) return;
+  auto& elements = found->second.elements;
+  const std::string name = "e" + std::to_string(random_.Below(12));
+  if (elements.contains(name) && random_.Below(3) == 0) {
+    elements.erase(name);
+    HOTKV_CHECK(RunCommand(worker, {"VSIM.DEL", key, name}) == ":1\r\n");
+    return;
+  }
+  std::vector<std::string> words{"VSIM.SET", key, name, "VALUES", "4"};
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    words.push_back(std::to_string(random_.Below(1000)));
+    text += words.back() + " ";
+  }
+  const std::string attr = "{\"n\":" + std::to_string(++value_counter_) + "}";
+  words.insert(words.end(), {"ATTR", attr});
+  const std::optional<std::string> before =
+      elements.contains(name) ? std::optional(elements[name]) : std::nullopt;
+  elements[name] = text + attr;
+  // A full disk may refuse the slab of a new slot.
+  if (RunCommand(worker, words)[0] == ':') return;
+  before ? static_cast<void>(elements[name] = *before) : static_cast<void>(elements.erase(name));
+}
+
 void SimWorld::ChangeElement(Txn& txn, const KeyRef& key, SlotObject* object, Value* value) {
   const std::string name = "e" + std::to_string(random_.Below(15));
   std::string change;
@@ -439,6 +535,7 @@ void SimWorld::Commit(unsigned worker, const std::vector<std::string>& keys,
 void SimWorld::RandomCommit() {
   if (!CanWrite()) return;
   if (random_.Below(100) < options_.object_percent) return ObjectCommit();
+  if (random_.Below(100) < options_.vector_percent) return VectorCommit();
   const auto worker = static_cast<unsigned>(random_.Below(options_.workers));
   Txn& txn = engine_->worker(worker).txn;
   txn.Begin(kNowMs);

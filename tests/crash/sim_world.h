@@ -29,6 +29,7 @@ struct WorldOptions {
   bool faults = false;        // syncs and writes fail now and then
   bool switch_log = false;    // CONFIG SET appendonly now and then
   unsigned object_percent = 0;  // of commits that change an object
+  unsigned vector_percent = 0;  // of commits that change a vector index, through its commands
   bool snapshots = true;
   unsigned large_percent = 5;  // of values that go by reference
   uint64_t segment_bytes_min = 32 * 1024;
@@ -108,6 +109,8 @@ class SimWorld {
   void ChangeString(Txn& txn, uint32_t db, const std::string& key);
   void RenameKey(Txn& txn, uint32_t db, const std::string& from, const std::string& to);
   void ObjectCommit();
+  void VectorCommit();
+  std::string RunCommand(unsigned worker, const std::vector<std::string>& words);
   void ChangeElement(Txn& txn, const KeyRef& key, class SlotObject* object, Value* value);
   void WholeKeyspaceCommit(Txn& txn);
   void EndCommit(Txn& txn, unsigned worker);
