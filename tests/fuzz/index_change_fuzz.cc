@@ -28,7 +28,7 @@ ObjectRef<VectorSet> MakeSet() {
 }
 
 // Which slots an element may be set in: one that is new, or the one that it is in. A log has no other: a freed slot is used
-// again only after a generation that no longer knows its element, and replay begins there (docs/vectors.md).
+// again only after a generation that no longer knows its element, and replay begins there.
 class SlotRule {
  public:
   bool Allows(std::string_view change) {

@@ -15,6 +15,7 @@ uint64_t KnownDurable(const CatalogState& state, const LogRange& range) {
     const bool after = range.last_epoch != 0 && log_epoch > range.last_epoch;
     if (log_epoch >= range.first_epoch && !after) epoch = std::max(epoch, log_epoch);
   };
+  note(state.log_epoch);
   for (const auto& [number, snapshot] : state.snapshots) {
     if (snapshot.state == FileState::kLive) note(snapshot.log_epoch);
   }

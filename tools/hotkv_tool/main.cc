@@ -17,7 +17,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Works on HotKV's data: of a stopped server (--dir) or a running one (--url)", "hotkv-tool");
   app.require_subcommand(1);
   app.footer("Exit codes: 0 fine, 1 problems found, 2 could not run.");
-  const Subcommand subcommands[] = {AddInfo(&app),   AddVerify(&app),
+  const Subcommand subcommands[] = {AddInfo(&app),   AddVerify(&app), AddRepair(&app),
                                     AddImport(&app), AddExport(&app), AddLogDump(&app)};
   try {
     app.parse(argc, argv);

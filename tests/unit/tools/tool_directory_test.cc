@@ -11,6 +11,7 @@
 #include "tools/hotkv_tool/engine_target.h"
 #include "tools/hotkv_tool/importer.h"
 #include "tools/hotkv_tool/input_format.h"
+#include "tools/hotkv_tool/log_repair.h"
 #include "tools/hotkv_tool/log_scan.h"
 #include "tools/hotkv_tool/offline_directory.h"
 #include "tools/hotkv_tool/verifier.h"
@@ -264,6 +265,181 @@ TEST_CASE("verify: agrees with a start about flipped bytes") {
   }
   CHECK(refused > 5);
   CHECK(found >= refused);
+}
+
+// ---- repair ----
+
+// i = 1, 2, ...: "last" and "n:i" are set in one transaction, each in an epoch of its own.
+void Count(Writing& db, int from, int to) {
+  for (int i = from; i <= to; ++i) {
+    db({"MULTI"});
+    db({"SET", "last", std::to_string(i)});
+    db({"SET", "n:" + std::to_string(i), "x"});
+    db({"EXEC"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(12));
+  }
+}
+
+// How far the directory has counted; checks that it is one moment.
+int Counted(const std::string& path) {
+  Writing db(path);
+  const std::string_view get[] = {"GET", "last"};
+  const auto last = db.target().Ask(get, 0);
+  REQUIRE(last.ok());
+  const int count = last->is_null() ? 0 : std::stoi(last->text);
+  for (int i = 1; i <= 60; ++i) {
+    const std::string key = "n:" + std::to_string(i);
+    const std::string_view exists[] = {"EXISTS", key};
+    const auto found = db.target().Ask(exists, 0);
+    REQUIRE(found.ok());
+    CAPTURE(i, count);
+    REQUIRE(found->integer == (i <= count ? 1 : 0));
+  }
+  db.Stop();
+  return count;
+}
+
+std::vector<LogBlockRef> BlocksOf(const std::string& path) {
+  auto directory = StoredDirectory::Open(path, StoredDirectory::Locking::kRefuseLocked);
+  REQUIRE(directory.ok());
+  Problems problems;
+  std::vector<std::string> notes;
+  std::vector<LogBlockRef> blocks;
+  REQUIRE(ScanAllRanges(
+              directory->get(),
+              [&](const LogBlockRef& block) {
+                blocks.push_back(block);
+                return Status::Ok();
+              },
+              &problems, &notes)
+              .ok());
+  return blocks;
+}
+
+// What "last" is after so many of the blocks: transactions may share an epoch.
+std::vector<int> CountsAfter(const std::string& path, const std::vector<LogBlockRef>& blocks) {
+  LogReader reader(PosixEnv(), path + "/log");
+  std::vector<int> counts = {0};
+  for (const LogBlockRef& block : blocks) {
+    int count = counts.back();
+    for (const GroupEntry& group : block.header.groups) {
+      const auto records = reader.ReadGroup(GroupRefOf(block, group));
+      REQUIRE(records.ok());
+      ByteReader bytes(*records);
+      Effect effect;
+      while (!bytes.empty()) {
+        REQUIRE(DecodeEffect(&bytes, block.header.epoch, &effect));
+        if (effect.key != "last") continue;
+        count = effect.kind == EffectKind::kSetInt ? static_cast<int>(effect.integer)
+                                                   : std::stoi(std::string(effect.bytes));
+      }
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+void FlipByte(const std::string& path, uint64_t offset) {
+  std::string bytes = ReadFileBytes(path);
+  bytes[offset] = static_cast<char>(bytes[offset] ^ 0x20);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::optional<LogRepairPlan> Plan(const std::string& path) {
+  auto directory = StoredDirectory::Open(path, StoredDirectory::Locking::kRefuseLocked);
+  REQUIRE(directory.ok());
+  auto plan = PlanLogRepair(directory->get());
+  INFO(plan.status().ToString());
+  REQUIRE(plan.ok());
+  return *plan;
+}
+
+TEST_CASE("repair: a log damaged in header, body or segment header is cut behind the last good block") {
+  TemporaryFolder folder;
+  for (const auto& [from, to] : {std::pair(1, 12), std::pair(13, 20), std::pair(21, 24)}) {
+    Writing db(folder / "data");
+    Count(db, from, to);
+    db.Stop();
+  }
+  CHECK_FALSE(Plan(folder / "data").has_value());
+  const std::vector<LogBlockRef> blocks = BlocksOf(folder / "data");
+  const std::vector<int> counts = CountsAfter(folder / "data", blocks);
+  REQUIRE(counts.back() == 24);
+  REQUIRE(blocks.size() >= 6);
+  const uint64_t last_segment = blocks.back().segment;
+  struct Place {
+    uint64_t segment;
+    uint64_t offset;
+    size_t good_blocks;
+  };
+  std::vector<Place> places;
+  for (const size_t i : {size_t{0}, blocks.size() / 4, blocks.size() / 2, blocks.size() - 3}) {
+    places.push_back({blocks[i].segment, blocks[i].offset + 30, i});
+    const BlockHeader& header = blocks[i].header;
+    if (!header.groups.empty()) places.push_back({blocks[i].segment, blocks[i].offset + header.groups[0].offset, i});
+  }
+  const auto first_of_last = std::find_if(blocks.begin(), blocks.end(),
+                                          [&](const LogBlockRef& block) { return block.segment == last_segment; });
+  places.push_back({last_segment, 40, static_cast<size_t>(first_of_last - blocks.begin())});
+  for (const Place& place : places) {
+    CAPTURE(place.segment, place.offset, place.good_blocks);
+    const std::string work = folder / "work";
+    fs::remove_all(work);
+    fs::copy(folder / "data", work, fs::copy_options::recursive);
+    FlipByte(work + "/log/" + SegmentFileName(place.segment), place.offset);
+    const auto damaged = FilesOf(work);
+    REQUIRE_FALSE(Verify(work).problems.empty());
+    const auto plan = Plan(work);
+    REQUIRE(plan.has_value());
+    CHECK(plan->end.epoch == (place.good_blocks == 0 ? 0 : blocks[place.good_blocks - 1].header.epoch));
+    CHECK_FALSE(plan->mixes_moments());
+    CHECK(plan->lost_bytes > 0);
+    CHECK(FilesOf(work) == damaged);
+    {
+      auto directory = StoredDirectory::Open(work, StoredDirectory::Locking::kRefuseLocked);
+      REQUIRE(directory.ok());
+      const auto kept = RepairLog(directory->get(), *plan);
+      INFO(kept.status().ToString());
+      REQUIRE(kept.ok());
+      for (const auto& [name, bytes] : FilesOf(*kept)) CHECK(damaged.at(name) == bytes);
+      CHECK(FilesOf(*kept).size() == 1 + plan->cut_segments.size());
+      fs::remove_all(*kept);
+    }
+    const Verdict verdict = Verify(work);
+    INFO((verdict.problems.empty() ? "" : verdict.problems[0]));
+    REQUIRE(verdict.problems.empty());
+    CHECK(Counted(work) == counts[place.good_blocks]);
+    // It goes on from there, and what it writes is read again.
+    {
+      Writing db(work);
+      db({"DEL", "last"});
+      for (int i = 1; i <= 24; ++i) db({"DEL", "n:" + std::to_string(i)});
+      Count(db, 1, 3);
+      db.Stop();
+    }
+    CHECK(Counted(work) == 3);
+  }
+}
+
+TEST_CASE("repair: a cut before the snapshot would mix moments") {
+  TemporaryFolder folder;
+  {
+    Writing db(folder / "data");
+    Count(db, 1, 5);
+    db.Snapshot();
+    Count(db, 6, 9);
+    db.Stop();
+  }
+  const std::vector<LogBlockRef> blocks = BlocksOf(folder / "data");
+  FlipByte(folder / ("data/log/" + SegmentFileName(blocks[1].segment)), blocks[1].offset + 30);
+  const auto plan = Plan(folder / "data");
+  if (plan) {
+    CHECK(plan->mixes_moments());
+    CHECK(plan->late_snapshots.size() == 1);
+  } else {
+    // The blocks before the snapshot are no longer part of the log.
+    CHECK(Verify(folder / "data").problems.empty());
+  }
 }
 
 struct LogCut {
