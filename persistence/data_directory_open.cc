@@ -290,11 +290,6 @@ LogWriterOptions DataDirectory::WriterOptions() const {
     options.unsynced = recovery_->log()->unsynced;
     options.uses = recovery_->log()->uses;
   }
-  if (!options_.append_only) {
-    // The old log goes on serving, but nobody is promised that its tail is durable, and a snapshot may drop it.
-    options.end = options.durable_end;
-    options.unsynced.clear();
-  }
   options.policy = options_.fsync;
   options.logging = options_.append_only;
   options.manual = options_.manual;

@@ -452,6 +452,11 @@ Status BlockLog::ResumeIn(const SegmentRef& segment) {
 // sync is believed. If their file does not take them, they go to the new segment, before the blocks
 // of this start.
 Status BlockLog::SyncTail() {
+  // While the log was off a snapshot may have taken its place.
+  if (!options_.unsynced.empty() && !store_.IsLive(options_.unsynced.back().segment)) {
+    durable_end_ = options_.end;
+    return Status::Ok();
+  }
   if (rules::Enabled(Rule::kSyncAcceptedBlocks)) {
     HOTKV_ASSIGN_OR_RETURN(const std::vector<std::string> blocks, ReadTail());
     const Status status = RewriteTail(blocks);

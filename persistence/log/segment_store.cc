@@ -319,6 +319,12 @@ Status SegmentStore::Discard(uint64_t number) {
   return Status::Ok();
 }
 
+bool SegmentStore::IsLive(uint64_t number) const {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(number);
+  return found != entries_.end() && found->second.state == SegmentState::kLive;
+}
+
 std::vector<LogSegmentEntry> SegmentStore::Entries() const {
   std::lock_guard lock(mutex_);
   std::vector<LogSegmentEntry> entries;

@@ -83,6 +83,7 @@ class SegmentStore {
   void Sweep();
 
   std::vector<LogSegmentEntry> Entries() const;
+  bool IsLive(uint64_t number) const;
   uint64_t live_bytes() const { return live_bytes_.load(std::memory_order_relaxed); }
   uint64_t live_count() const { return live_count_.load(std::memory_order_relaxed); }
 
