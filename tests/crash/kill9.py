@@ -212,6 +212,7 @@ class Checker:
             if (seen := self.number(f"seen:{me}")) > shared:
                 self.fail("not a moment", f"connection {me} had seen {seen}, shared is {shared}")
             client.counter, client.key = counter, key
+            client.told_shared = min(client.told_shared, shared)  # what was told and lost is not told on
         accounts = sum(self.number(f"acc:{i}") for i in range(ACCOUNTS))
         if accounts != 0:
             self.fail("torn", f"the accounts sum to {accounts}, not 0")
