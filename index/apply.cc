@@ -66,6 +66,9 @@ Status VectorIndex::Impl::ClaimSlot(uint32_t slot) {
     next_slot_ = slot + 1;
   }
   SetFreeLocked(slot, false);
+  // Set, deleted and set again within the log: the first one's slot may be on its way to be freed.
+  std::erase_if(waiting_, [slot](const Waiting& w) { return w.slot == slot; });
+  for (Held& held : held_) held_count_ -= std::erase(held.slots, slot);
   return Status::Ok();
 }
 

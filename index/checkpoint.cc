@@ -252,14 +252,22 @@ Status VectorIndex::Impl::Checkpoint(uint64_t generation) {
   {
     std::lock_guard<std::mutex> slots_lock(slots_mutex_);
     begun_[generation] = ++checkpoints_begun_;
+    copying_ = true;
   }
+  Status copied;
   {
     // Nothing is unlinked between the look at the slots and the copy of their links.
     GraphFile::RepairHold hold(graph_.get());
     const CopyPlan plan = PlanCopy();
-    HOTKV_RETURN_IF_ERROR(WriteGraph(generation, plan));
-    HOTKV_RETURN_IF_ERROR(WriteIds(generation, plan));
+    HOTKV_SYNC_POINT("index.checkpoint.planned");
+    copied = WriteGraph(generation, plan);
+    if (copied.ok()) copied = WriteIds(generation, plan);
   }
+  {
+    std::lock_guard<std::mutex> slots_lock(slots_mutex_);
+    copying_ = false;
+  }
+  HOTKV_RETURN_IF_ERROR(std::move(copied));
   HOTKV_CRASH_POINT("index.checkpoint.before_vectors");
   HOTKV_RETURN_IF_ERROR(vector_files_->Sync());
   if (code_files_) HOTKV_RETURN_IF_ERROR(code_files_->Sync());

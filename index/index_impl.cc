@@ -253,6 +253,7 @@ void VectorIndex::Impl::CollectFreed() {
   std::vector<uint32_t> freed;
   {
     std::lock_guard<std::mutex> lock(slots_mutex_);
+    if (copying_) return;
     std::erase_if(waiting_, [&freed](const Waiting& w) {
       if (!w.over->load(std::memory_order_acquire)) return false;
       freed.push_back(w.slot);

@@ -172,6 +172,7 @@ class VectorIndex::Impl {
     std::shared_ptr<std::atomic<bool>> over;
   };
   std::vector<Waiting> waiting_;  // never linked, but a search may be looking at them
+  bool copying_ = false;  // a checkpoint copies: what it took for live keeps its record meanwhile
 
   mutable std::mutex pending_mutex_;
   // Live but not linked, or linked without a link to it; guarded by pending_mutex_. The queue may

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <thread>
 
 #include "engine/base/file.h"
@@ -353,6 +354,54 @@ TEST_CASE("an element deleted while it is being linked is unlinked again",
   CHECK(index->Info().pending == 0);
   CHECK(index->Info().dead == 1);
   RepairAll(index.get());
+  CHECK(index->CheckInvariants().ToString() == "OK");
+}
+
+TEST_CASE("an element that is deleted before it was linked, while a checkpoint copies, keeps its name in the copy",
+          "[index][generation][threads]") {
+  SimEnv env(8);
+  Rig rig(&env);
+  rig.Create(Options());
+  Random random(8);
+  for (int i = 0; i < 50; ++i) rig.Set("n" + std::to_string(i), RandomVector(&random, 8));
+  REQUIRE(rig.Checkpoint(1).ok());
+  auto index = VectorIndex::Open(&env, "ix", 1).value();
+  REQUIRE(index->ApplySet(60, "x", RandomVector(&random, 8), "").ok());
+  SyncBlock block("index.checkpoint.planned");
+  std::thread checkpoint([&] { CHECK(index->Checkpoint(2).ok()); });
+  REQUIRE(block.AwaitReached(1));
+  REQUIRE(index->Delete("x") == std::optional<uint32_t>(60));
+  // Repair is held off while the links are copied, so its step waits for the checkpoint.
+  std::thread repair([&] { RepairAll(index.get()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  block.Release();
+  checkpoint.join();
+  repair.join();
+  auto again = VectorIndex::Open(&env, "ix", 2).value();
+  CHECK(again->CheckInvariants().ToString() == "OK");
+  CHECK(again->Contains("x"));
+  // What the log has after the generation's beginning fits it.
+  CHECK(again->ApplyDelete(60, "x").ok());
+  CHECK(again->Count() == 50);
+}
+
+TEST_CASE("a slot that is set, deleted and set again within the log keeps the last element",
+          "[index][generation]") {
+  SimEnv env(9);
+  Rig rig(&env);
+  rig.Create(Options());
+  Random random(9);
+  for (int i = 0; i < 20; ++i) rig.Set("n" + std::to_string(i), RandomVector(&random, 8));
+  REQUIRE(rig.Checkpoint(1).ok());
+  auto index = VectorIndex::Open(&env, "ix", 1).value();
+  REQUIRE(index->ApplySet(30, "x", RandomVector(&random, 8), "").ok());
+  REQUIRE(index->ApplyDelete(30, "x").ok());
+  REQUIRE(index->ApplySet(30, "y", RandomVector(&random, 8), "").ok());
+  while (index->LinkPending(10) != 0) {
+  }
+  RepairAll(index.get());
+  CHECK(index->Contains("y"));
+  CHECK_FALSE(index->Contains("x"));
   CHECK(index->CheckInvariants().ToString() == "OK");
 }
 
