@@ -96,7 +96,7 @@ def check_searches(connection, acked, rng):
     for _ in range(5):
         query = [rng.gauss(0, 1) for _ in range(DIM)]
         order = sorted(live, key=lambda name: math.dist(query, live[name]))
-        reply = connection.value("VSIM.SEARCH", "index", "FP32", blob(query), "K", "10")
+        reply = connection.value("VSIM.SEARCH", "index", "FP32", blob(query), "K", "10", "EXACT")
         found = [bytes(name).decode() for name in reply]
         if found != order[:10]:
             faults.append(f"search: {found} instead of {order[:10]}")
