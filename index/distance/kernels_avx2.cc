@@ -168,7 +168,7 @@ void Q8Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out)
 
 #include "index/distance/simd_plain.h"
 struct Simd : PlainSimd {
-  static uint32_t MaskBelow(const float* distances, uint32_t n, float bound) {
+  HOTKV_INLINE static uint32_t MaskBelow(const float* distances, uint32_t n, float bound) {
     const __m256 b = _mm256_set1_ps(bound);
     const auto low = static_cast<uint32_t>(
         _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(distances), b, _CMP_LT_OQ)));
@@ -176,7 +176,7 @@ struct Simd : PlainSimd {
         _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(distances + 8), b, _CMP_LT_OQ)));
     return (low | high << 8) & (n < 16 ? (1u << n) - 1 : 0xffffu);
   }
-  static void PoolShift(WalkPool& pool, uint32_t at, uint32_t last) {
+  HOTKV_INLINE static void PoolShift(WalkPool& pool, uint32_t at, uint32_t last) {
     uint32_t i = last;
     for (; i >= at + 8; i -= 8) {
       _mm256_storeu_ps(pool.distance + i - 7, _mm256_loadu_ps(pool.distance + i - 8));

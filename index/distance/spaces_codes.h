@@ -13,17 +13,17 @@ struct CodeCosine {
 
   static uint32_t CodeBytes(const SpaceParams& p) { return kFour ? p.length / 2 : p.length; }
 
-  __attribute__((always_inline)) static inline float Scaled(const SpaceParams& p,
+  HOTKV_INLINE static float Scaled(const SpaceParams& p,
                                                            const QueryView& q, int32_t sum) {
     return (2.0f * static_cast<float>(sum) - kLevelsLessOne * q.sum) * (p.scale * q.factor);
   }
-  __attribute__((always_inline)) static inline float Cosine(const SpaceParams& p,
+  HOTKV_INLINE static float Cosine(const SpaceParams& p,
                                                            const QueryView& q, const char* row) {
     const auto* codes = reinterpret_cast<const uint8_t*>(row);
     const auto* query = static_cast<const int8_t*>(q.data);
     return Scaled(p, q, kFour ? Q4Sum(query, codes, p.length) : Q8Sum(query, codes, p.length));
   }
-  __attribute__((always_inline)) static inline void Cosine4(const SpaceParams& p,
+  HOTKV_INLINE static void Cosine4(const SpaceParams& p,
                                                            const QueryView& q,
                                                            const char* const* rows, float* out) {
     const auto* query = static_cast<const int8_t*>(q.data);
@@ -47,7 +47,7 @@ struct CodeCosine {
   }
 };
 
-__attribute__((always_inline)) inline float NormOf(const char* row, uint32_t code_bytes) {
+HOTKV_INLINE float NormOf(const char* row, uint32_t code_bytes) {
   float norm;
   __builtin_memcpy(&norm, row + code_bytes, sizeof(norm));
   return norm;
@@ -71,7 +71,7 @@ struct CodeUnitSpace : CodeCosine<kFour> {
 template <bool kFour, bool kL2>
 struct CodeNormSpace : CodeCosine<kFour> {
   using Base = CodeCosine<kFour>;
-  __attribute__((always_inline)) static inline float Finish(const QueryView& q, float cosine,
+  HOTKV_INLINE static float Finish(const QueryView& q, float cosine,
                                                            float norm) {
     const float dot = cosine * norm * q.norm;
     return kL2 ? q.norm * q.norm + norm * norm - 2 * dot : -dot;

@@ -14,6 +14,10 @@
 
 #include "index/slab.h"
 
+// In the loops of a target every call is inlined: a call would cost as much as the work, and would force what the loops
+// keep in registers into memory.
+#define HOTKV_INLINE __attribute__((always_inline)) inline
+
 namespace hotkv {
 
 enum class SpaceKind : uint8_t {

@@ -10,11 +10,11 @@
 
 constexpr uint32_t kPrefetchAhead = 16;
 
-__attribute__((always_inline)) inline void PrefetchLines(const char* row, uint32_t lines) {
+HOTKV_INLINE void PrefetchLines(const char* row, uint32_t lines) {
   for (uint32_t i = 0; i < lines; ++i) __builtin_prefetch(row + size_t{i} * 64, 0, 3);
 }
 
-__attribute__((always_inline)) inline const uint32_t* LinkRow(const WalkGraph& g, uint32_t slot,
+HOTKV_INLINE const uint32_t* LinkRow(const WalkGraph& g, uint32_t slot,
                                                              uint32_t level) {
   if (level == 0) return reinterpret_cast<const uint32_t*>(g.links.Row(slot));
   const uint32_t first =
@@ -24,12 +24,12 @@ __attribute__((always_inline)) inline const uint32_t* LinkRow(const WalkGraph& g
   return reinterpret_cast<const uint32_t*>(g.upper.Row(row));
 }
 
-__attribute__((always_inline)) inline uint8_t MetaOf(const WalkGraph& g, uint32_t slot) {
+HOTKV_INLINE uint8_t MetaOf(const WalkGraph& g, uint32_t slot) {
   return __atomic_load_n(reinterpret_cast<const uint8_t*>(g.meta.Row(slot)), __ATOMIC_ACQUIRE);
 }
 
 // Inserts and returns the position. The caller has checked that the distance is below the worst of a full pool.
-__attribute__((always_inline)) inline uint32_t PoolInsert(WalkPool& pool, float distance,
+HOTKV_INLINE uint32_t PoolInsert(WalkPool& pool, float distance,
                                                           uint32_t slot) {
   const uint32_t at = Simd::PoolPosition(pool, distance);
   const uint32_t last = pool.size < pool.capacity ? pool.size++ : pool.size - 1;
@@ -40,14 +40,14 @@ __attribute__((always_inline)) inline uint32_t PoolInsert(WalkPool& pool, float 
 }
 
 template <class Space>
-__attribute__((always_inline)) inline void PrefetchRow(const WalkGraph& g, uint32_t slot) {
+HOTKV_INLINE void PrefetchRow(const WalkGraph& g, uint32_t slot) {
   const uint32_t lines = (g.space.row_bytes + 63) / 64;
   PrefetchLines(g.rows.Row(slot), lines < Space::kPrefetchLines ? lines : Space::kPrefetchLines);
 }
 
 // Distances of a batch, rows prefetched kPrefetchAhead before they are used.
 template <class Space>
-__attribute__((always_inline)) inline void BatchDistances(const WalkGraph& g, const QueryView& query,
+HOTKV_INLINE void BatchDistances(const WalkGraph& g, const QueryView& query,
                                                           const uint32_t* slots, uint32_t n,
                                                           float* out) {
   const uint32_t ahead = n < kPrefetchAhead ? n : kPrefetchAhead;
@@ -70,14 +70,14 @@ void Distances(const WalkGraph& g, const QueryView& query, const uint32_t* slots
   BatchDistances<Space>(g, query, slots, count, out);
 }
 
-__attribute__((always_inline)) inline void NextStamp(WalkScratch& s) {
+HOTKV_INLINE void NextStamp(WalkScratch& s) {
   if (++s.stamp < 0x10000u) return;
   s.stamp = 1;
   for (uint32_t i = 0; i < s.visited_words; ++i) s.visited[i] = 0;
 }
 
 template <bool kFiltered>
-__attribute__((always_inline)) inline float WalkBound(const WalkScratch& s) {
+HOTKV_INLINE float WalkBound(const WalkScratch& s) {
   const WalkPool& pool = s.pool;
   float bound = pool.size == pool.capacity ? pool.distance[pool.size - 1] : __builtin_inff();
   if (kFiltered && s.accepted.size == s.accepted.capacity) {
@@ -88,7 +88,7 @@ __attribute__((always_inline)) inline float WalkBound(const WalkScratch& s) {
 }
 
 template <bool kFiltered>
-__attribute__((always_inline)) inline void Offer(const WalkGraph& g, const WalkRequest& r,
+HOTKV_INLINE void Offer(const WalkGraph& g, const WalkRequest& r,
                                                  WalkScratch& s, float distance, uint32_t slot,
                                                  uint32_t* cursor) {
   const uint32_t at = PoolInsert(s.pool, distance, slot);
@@ -108,7 +108,7 @@ __attribute__((always_inline)) inline void Offer(const WalkGraph& g, const WalkR
 
 // Takes up to kExpand nodes from the pool and gathers their unvisited neighbours; returns how many.
 template <class Space, bool kFiltered>
-__attribute__((always_inline)) inline uint32_t ExpandNext(const WalkGraph& g, const WalkRequest& r,
+HOTKV_INLINE uint32_t ExpandNext(const WalkGraph& g, const WalkRequest& r,
                                                           WalkScratch& s, uint32_t width,
                                                           uint32_t* cursor) {
   WalkPool& pool = s.pool;
@@ -138,12 +138,9 @@ __attribute__((always_inline)) inline uint32_t ExpandNext(const WalkGraph& g, co
 }
 
 template <class Space, bool kFiltered>
-void SearchLevel(const WalkGraph& g, const WalkRequest& r, WalkScratch& s) {
+HOTKV_INLINE void SearchLocal(const WalkGraph& g, const WalkRequest& r,
+                                                       WalkScratch& s) {
   WalkPool& pool = s.pool;
-  pool.size = 0;
-  s.accepted.size = 0;
-  NextStamp(s);
-  if (r.entry >= s.limit) return;
   const uint32_t width = r.level == 0 ? g.link_width : g.upper_width;
   Simd::MarkVisited(s, r.entry);
   uint32_t cursor = 0;
@@ -163,6 +160,20 @@ void SearchLevel(const WalkGraph& g, const WalkRequest& r, WalkScratch& s) {
     }
   }
   for (uint32_t i = 0; i < pool.size; ++i) pool.slot[i] &= ~kExpandedBit;
+}
+
+template <class Space, bool kFiltered>
+void SearchLevel(const WalkGraph& graph, const WalkRequest& request, WalkScratch& scratch) {
+  scratch.pool.size = 0;
+  scratch.accepted.size = 0;
+  NextStamp(scratch);
+  if (request.entry >= scratch.limit) return;
+  // Copies that no store through a pointer can change: the compiler keeps them in registers.
+  const WalkGraph g = graph;
+  const WalkRequest r = request;
+  WalkScratch s = scratch;
+  SearchLocal<Space, kFiltered>(g, r, s);
+  scratch = s;
 }
 
 template <class Space>
@@ -197,7 +208,7 @@ uint32_t Descend(const WalkGraph& g, const QueryView& query, uint32_t entry, uin
 
 // Is the candidate closer to the node than to each chosen one?
 template <class Space>
-__attribute__((always_inline)) inline bool Diverse(const WalkGraph& g, const Candidate& candidate,
+HOTKV_INLINE bool Diverse(const WalkGraph& g, const Candidate& candidate,
                                                    const uint32_t* chosen, uint32_t count,
                                                    WalkScratch& s) {
   if (count == 0) return true;

@@ -72,7 +72,7 @@ float MaxAbs(const float* x, size_t n) {
 }
 
 // Unsigned codes 0 ... levels - 1: level c stands for (c - (levels - 1) / 2) / inverse_step.
-__attribute__((always_inline)) inline uint32_t CodeOf(float x, float inverse_step, float middle,
+HOTKV_INLINE uint32_t CodeOf(float x, float inverse_step, float middle,
                                                       float top) {
   float c = x * inverse_step + middle;
   c = c < 0.0f ? 0.0f : c;
