@@ -46,6 +46,7 @@ DataDirectory::~DataDirectory() {
   if (engine_ != nullptr) engine_->SetObjectHost(nullptr);
   job_.reset();
   if (engine_ != nullptr) engine_->lazy_free().Drain();  // it may still call ForgetFolder
+  live_writer_.store(nullptr, std::memory_order_release);
   writer_.reset();
 }
 
@@ -356,10 +357,11 @@ void DataDirectory::OnLogProgress() {
 }
 
 void DataDirectory::UpdateDenial() {
-  if (writer_ == nullptr) return;
+  const LogWriter* writer = live_writer_.load(std::memory_order_acquire);
+  if (writer == nullptr) return;
   std::string reason;
-  if (writer_->read_only()) {
-    reason = writer_->stats().reason;
+  if (writer->read_only()) {
+    reason = writer->stats().reason;
   } else if (log_->era() == 0) {
     std::lock_guard lock(mutex_);
     if (stop_writes_on_error_ && !save_points_.empty()) reason = last_snapshot_error_;

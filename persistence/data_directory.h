@@ -199,6 +199,8 @@ class DataDirectory {
   std::unique_ptr<ObjectFolders> folders_;
   std::unique_ptr<DirectoryLog> log_;
   std::unique_ptr<LogWriter> writer_;
+  // The same for the writer's own thread, which runs before Start has the pointer and while the destructor ends it.
+  std::atomic<LogWriter*> live_writer_{nullptr};  // release by the owner
   uint64_t random_state_ = 0;
   std::string server_id_;
 

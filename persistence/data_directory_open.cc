@@ -316,6 +316,8 @@ Status DataDirectory::Start() {
   }
   log_->SetWriter(writer_.get());
   SetFsyncPolicy(options_.fsync);
+  live_writer_.store(writer_.get(), std::memory_order_release);
+  UpdateDenial();  // what the writer's thread has told too early
   started_.store(true, std::memory_order_release);
   if (!options_.manual) thread_ = std::thread([this] { Run(); });
   return Status::Ok();
