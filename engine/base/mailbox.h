@@ -22,12 +22,14 @@ class Mailbox {
   ~Mailbox() { Delete(head_.load(std::memory_order_acquire)); }
 
   bool Push(Message message) {
-    Node* node = new Node{std::move(message), head_.load(std::memory_order_relaxed)};
-    // release: the owner's acquire in TakeAll sees the message.
-    while (!head_.compare_exchange_weak(node->next, node, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-    }
-    return node->next == nullptr;
+    Node* node = new Node{std::move(message), nullptr};
+    Node* before = head_.load(std::memory_order_relaxed);
+    do {
+      node->next = before;
+      // release: the owner's acquire in RunAll sees the message.
+    } while (!head_.compare_exchange_weak(before, node, std::memory_order_release,
+                                          std::memory_order_relaxed));
+    return before == nullptr;  // the node itself may be gone by now
   }
 
   bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
