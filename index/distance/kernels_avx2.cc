@@ -192,8 +192,10 @@ struct Simd : PlainSimd {
 #include "index/distance/target_table.h"
 
 bool Supported() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
+#ifndef __clang__  // clang 14 does not know the name; no CPU has AVX2 without it
+  if (!__builtin_cpu_supports("f16c")) return false;
+#endif
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
 }  // namespace
