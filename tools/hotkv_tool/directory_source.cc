@@ -34,6 +34,12 @@ uint32_t DatabasesOf(const Keyspace& keyspace, const Stripe& stripe) {
   return stripe.extra.load(std::memory_order_acquire) == nullptr ? 1 : keyspace.databases();
 }
 
+void EmptyStripe(Keyspace& keyspace, Stripe& stripe) {
+  for (uint32_t db = 0; db < DatabasesOf(keyspace, stripe); ++db) {
+    if (Table* table = keyspace.TakeTable(stripe, db)) Keyspace::FreeTable(table);
+  }
+}
+
 Status ForEachLoadedStripe(Recovery* recovery, Engine* engine, const std::function<Status(Stripe&)>& fn) {
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
   HOTKV_RETURN_IF_ERROR(recovery->LoadObjects(engine, threads));
@@ -44,9 +50,7 @@ Status ForEachLoadedStripe(Recovery* recovery, Engine* engine, const std::functi
       if (GroupOfStripe(i, keyspace.options().stripe_bits) != group) continue;
       Stripe& stripe = keyspace.stripe(i);
       HOTKV_RETURN_IF_ERROR(fn(stripe));
-      for (uint32_t db = 0; db < DatabasesOf(keyspace, stripe); ++db) {
-        if (Table* table = keyspace.TakeTable(stripe, db)) Keyspace::FreeTable(table);
-      }
+      EmptyStripe(keyspace, stripe);
     }
   }
   return recovery->FinishObjects();
@@ -68,7 +72,7 @@ Status DirectorySource::ForEach(const ExportFilter& filter, Problems* problems, 
   });
 }
 
-Status DirectorySource::ExportStripe(const Run& run, Keyspace& keyspace, Stripe& stripe) {
+Status EngineSource::ExportStripe(const Run& run, Keyspace& keyspace, Stripe& stripe) {
   for (uint32_t db = 0; db < DatabasesOf(keyspace, stripe); ++db) {
     if (!keyspace.DbInUse(stripe, db) || (run.filter.db && *run.filter.db != db)) continue;
     Table* table = stripe.table(db);
@@ -83,7 +87,7 @@ Status DirectorySource::ExportStripe(const Run& run, Keyspace& keyspace, Stripe&
   return Status::Ok();
 }
 
-Status DirectorySource::ExportEntry(const Run& run, uint32_t db, const Entry& entry) {
+Status EngineSource::ExportEntry(const Run& run, uint32_t db, const Entry& entry) {
   if (entry.ExpiredAt(run.now_ms)) return Status::Ok();
   if (!run.filter.match.empty() && !GlobMatches(run.filter.match, entry.key())) return Status::Ok();
   Record record;
@@ -108,7 +112,7 @@ Status DirectorySource::ExportEntry(const Run& run, uint32_t db, const Entry& en
   return Status::Ok();
 }
 
-Status DirectorySource::ExportVectors(const Run& run, Record record, const VectorSet& set) {
+Status EngineSource::ExportVectors(const Run& run, Record record, const VectorSet& set) {
   record.kind = RecordKind::kIndex;
   record.index = DefinitionOf(set);
   ++counts_.keys;

@@ -22,7 +22,26 @@ Status ForEachLoadedStripe(Recovery* recovery, Engine* engine, const std::functi
 // Databases of the stripe that may hold keys: 0 up to here.
 uint32_t DatabasesOf(const Keyspace& keyspace, const Stripe& stripe);
 
-class DirectorySource : public RecordSource {
+// Frees a stripe's keys.
+void EmptyStripe(Keyspace& keyspace, Stripe& stripe);
+
+// Records of keys that are loaded into an engine.
+class EngineSource : public RecordSource {
+ protected:
+  struct Run {
+    const ExportFilter& filter;
+    Problems* problems;
+    const Put& put;
+    int64_t now_ms = 0;
+  };
+  Status ExportStripe(const Run& run, Keyspace& keyspace, Stripe& stripe);
+
+ private:
+  Status ExportEntry(const Run& run, uint32_t db, const Entry& entry);
+  Status ExportVectors(const Run& run, Record record, const VectorSet& set);
+};
+
+class DirectorySource : public EngineSource {
  public:
   static Result<std::unique_ptr<DirectorySource>> Open(const std::string& path);
 
@@ -34,15 +53,6 @@ class DirectorySource : public RecordSource {
   explicit DirectorySource(std::unique_ptr<StoredDirectory> directory)
       : directory_(std::move(directory)),
         stripes_total_(uint64_t{1} << directory_->state().stripe_bits) {}
-  struct Run {
-    const ExportFilter& filter;
-    Problems* problems;
-    const Put& put;
-    int64_t now_ms = 0;
-  };
-  Status ExportStripe(const Run& run, Keyspace& keyspace, Stripe& stripe);
-  Status ExportEntry(const Run& run, uint32_t db, const Entry& entry);
-  Status ExportVectors(const Run& run, Record record, const VectorSet& set);
 
   const std::unique_ptr<StoredDirectory> directory_;
   uint64_t stripes_done_ = 0;

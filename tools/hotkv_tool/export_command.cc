@@ -9,6 +9,7 @@
 #include "tools/common/progress.h"
 #include "tools/hotkv_tool/directory_source.h"
 #include "tools/hotkv_tool/input_format.h"
+#include "tools/hotkv_tool/salvage_source.h"
 #include "tools/hotkv_tool/server_source.h"
 #include "tools/hotkv_tool/subcommands.h"
 
@@ -21,9 +22,14 @@ struct ExportArguments {
   std::string output;
   std::string format;
   ExportFilter filter;
+  bool salvage = false;
 };
 
 Result<std::unique_ptr<RecordSource>> OpenSource(const ExportArguments& arguments) {
+  if (arguments.salvage) {
+    HOTKV_ASSIGN_OR_RETURN(auto source, SalvageSource::Open(arguments.common.dir));
+    return std::unique_ptr<RecordSource>(std::move(source));
+  }
   if (arguments.common.url.empty()) {
     HOTKV_ASSIGN_OR_RETURN(auto source, DirectorySource::Open(arguments.common.dir));
     return std::unique_ptr<RecordSource>(std::move(source));
@@ -59,6 +65,9 @@ int RunExport(const ExportArguments& arguments) {
   }
   if (arguments.output == "-" && common.json) {
     return ReportFailure(common, Status::InvalidArgument("--json and --output - both want standard output"));
+  }
+  if (arguments.salvage && common.dir.empty()) {
+    return ReportFailure(common, Status::InvalidArgument("--salvage reads a directory: give --dir"));
   }
   const auto start = std::chrono::steady_clock::now();
   const Result<DataFormat> format = FormatOf(arguments);
@@ -99,6 +108,8 @@ Subcommand AddExport(CLI::App* root) {
   app->add_option("--match", arguments->filter.match, "keys that match this pattern only");
   app->add_flag("--skip-bad", arguments->filter.skip_bad,
                 "leave out keys that have no form in the output, and name them, instead of stopping there");
+  app->add_flag("--salvage", arguments->salvage,
+                "of a damaged directory, what passes its checksums; names what is lost");
   app->add_flag("--json", arguments->common.json, "one JSON object on standard output");
   return {app, [arguments] { return RunExport(*arguments); }};
 }

@@ -40,20 +40,37 @@ bool CutAt(uint64_t segment, uint64_t offset, LogScanOptions* options) {
   return true;
 }
 
-// Where the good part of the range ends, whatever is bad behind it.
-Result<LogEnd> FindEnd(LogScanOptions options, Status damage) {
-  // What is cut off is known to have been durable; the rest is taken as it is.
-  options.durable_epoch = 0;
-  for (size_t round = 0; round <= options.segments.size() + 1; ++round) {
-    const uint64_t segment = SegmentOf(damage);
-    if (segment == 0) return damage;
-    const auto offset = static_cast<uint64_t>(std::max<int64_t>(damage.offset(), 0));
-    if (!CutAt(segment, offset, &options)) return LogEnd{};
-    Result<LogScanResult> scan = ScanLog(options, NoVisit);
-    if (scan.ok()) return scan->end;
-    damage = scan.status();
+}  // namespace
+
+Status ScanGoodPart(LogScanOptions options, std::vector<LogBlockRef>* blocks) {
+  Status damage;
+  for (size_t round = 0; round <= options.segments.size() + 2; ++round) {
+    blocks->clear();
+    const Result<LogScanResult> scan = ScanLog(options, [blocks](const LogBlockRef& block) {
+      blocks->push_back(block);
+      return Status::Ok();
+    });
+    if (scan.ok()) return damage;
+    if (damage.ok()) damage = scan.status();
+    const uint64_t segment = SegmentOf(scan.status());
+    const auto offset = static_cast<uint64_t>(std::max<int64_t>(scan.status().offset(), 0));
+    options.durable_epoch = 0;
+    if (segment == 0 || !CutAt(segment, offset, &options)) break;
   }
+  blocks->clear();
   return damage;
+}
+
+namespace {
+
+LogEnd EndOf(const std::vector<LogBlockRef>& blocks) {
+  LogEnd end;
+  if (blocks.empty()) return end;
+  const LogBlockRef& last = blocks.back();
+  const auto first = std::find_if(blocks.begin(), blocks.end(),
+                                  [&](const LogBlockRef& block) { return block.segment == last.segment; });
+  return {last.header.epoch,    last.segment,        last.offset + last.header.block_bytes,
+          last.header.checksum, last.header.wall_ms, first->header.epoch};
 }
 
 void NoteLate(const CatalogState& state, LogRepairPlan* plan) {
@@ -161,7 +178,9 @@ Result<std::optional<LogRepairPlan>> PlanLogRepair(StoredDirectory* directory) {
     LogRepairPlan plan;
     plan.damage = scan.status();
     plan.range = range;
-    HOTKV_ASSIGN_OR_RETURN(plan.end, FindEnd(options, scan.status()));
+    std::vector<LogBlockRef> blocks;
+    static_cast<void>(ScanGoodPart(options, &blocks).ok());
+    plan.end = EndOf(blocks);
     for (const LogSegmentEntry& entry : options.segments) {
       if (entry.number < plan.end.segment) continue;
       plan.cut_segments.push_back(entry.number);

@@ -35,6 +35,9 @@ struct LogRepairPlan {
   }
 };
 
+// The blocks of the range up to the first place that is damaged; the damage, or OK.
+Status ScanGoodPart(LogScanOptions options, std::vector<LogBlockRef>* blocks);
+
 // Nothing: the log has no damage.
 Result<std::optional<LogRepairPlan>> PlanLogRepair(StoredDirectory* directory);
 

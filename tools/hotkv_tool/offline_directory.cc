@@ -4,6 +4,7 @@
 #include "engine/types/vector_set.h"
 #include "persistence/catalog/catalog.h"
 #include "persistence/catalog/lmdb_store.h"
+#include "tools/hotkv_tool/catalog_from_files.h"
 #include "tools/hotkv_tool/engine_target.h"
 
 namespace hotkv {
@@ -40,24 +41,39 @@ Result<std::unique_ptr<StoredDirectory>> StoredDirectory::Open(const std::string
   Env* env = PosixEnv();
   HOTKV_ASSIGN_OR_RETURN(const bool has_catalog, env->Exists(paths.catalog));
   if (!has_catalog) return Status::NotFound("no data directory: it has no catalog").At(path, -1);
-  HOTKV_ASSIGN_OR_RETURN(const bool has_lock, env->Exists(paths.lock));
-  if (has_lock) {
-    Result<std::unique_ptr<FileLock>> lock = env->Lock(paths.lock);
-    if (lock.ok()) {
-      stored->lock_ = std::move(lock).value();
-    } else if (lock.status().code() != Code::kLocked) {
-      return lock.status();
-    } else if (locking == Locking::kRefuseLocked) {
-      return Status::Locked("a server or another tool works on this directory").At(path, -1);
-    }
-    stored->locked_by_other_ = stored->lock_ == nullptr;
-  }
+  HOTKV_RETURN_IF_ERROR(stored->TakeLock(locking));
   HOTKV_ASSIGN_OR_RETURN(auto store, LmdbStore::Open(paths.catalog, LmdbStore::Mode::kReadOnly));
   HOTKV_ASSIGN_OR_RETURN(auto catalog, Catalog::Open(std::move(store)));
   stored->state_ = catalog->Read();
   if (stored->state_.format == 0) {
     return Status::NotFound("the catalog is empty: no server has started on it yet").At(paths.catalog, -1);
   }
+  return stored;
+}
+
+Status StoredDirectory::TakeLock(Locking locking) {
+  // A directory that was only copied may have no lock file, and none is made.
+  HOTKV_ASSIGN_OR_RETURN(const bool has_lock, PosixEnv()->Exists(paths_.lock));
+  if (!has_lock) return Status::Ok();
+  Result<std::unique_ptr<FileLock>> lock = PosixEnv()->Lock(paths_.lock);
+  if (lock.ok()) {
+    lock_ = std::move(lock).value();
+    return Status::Ok();
+  }
+  if (lock.status().code() != Code::kLocked) return lock.status();
+  if (locking == Locking::kRefuseLocked) {
+    return Status::Locked("a server or another tool works on this directory").At(paths_.root, -1);
+  }
+  locked_by_other_ = true;
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<StoredDirectory>> StoredDirectory::OpenByFiles(const std::string& path,
+                                                                      std::vector<std::string>* notes) {
+  RegisterObjectTypes();
+  std::unique_ptr<StoredDirectory> stored(new StoredDirectory(path));
+  HOTKV_RETURN_IF_ERROR(stored->TakeLock(Locking::kRefuseLocked));
+  HOTKV_ASSIGN_OR_RETURN(stored->state_, CatalogFromFiles(PosixEnv(), stored->paths_, notes));
   return stored;
 }
 

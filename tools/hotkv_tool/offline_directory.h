@@ -47,6 +47,10 @@ class StoredDirectory {
   };
   static Result<std::unique_ptr<StoredDirectory>> Open(const std::string& path, Locking locking);
 
+  // For a directory without a catalog that can be read: what its files say. notes: what is missing.
+  static Result<std::unique_ptr<StoredDirectory>> OpenByFiles(const std::string& path,
+                                                              std::vector<std::string>* notes);
+
   const DirectoryPaths& paths() const { return paths_; }
   const CatalogState& state() const { return state_; }
   bool is_locked() const { return locked_by_other_; }
@@ -58,6 +62,8 @@ class StoredDirectory {
   std::unique_ptr<Engine> MakeEngine(const Recovery& recovery);
 
  private:
+  Status TakeLock(Locking locking);
+
   explicit StoredDirectory(const std::string& path) : paths_(path), overlay_(PosixEnv()), no_commands_({}) {}
 
   const DirectoryPaths paths_;

@@ -2,8 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include <map>
+#include <set>
 #include <thread>
 
+#include "engine/base/hash.h"
 #include "engine/base/random.h"
 #include "persistence/log/log_format.h"
 #include "tests/unit/tools/tool_support.h"
@@ -13,7 +15,9 @@
 #include "tools/hotkv_tool/input_format.h"
 #include "tools/hotkv_tool/log_repair.h"
 #include "tools/hotkv_tool/log_scan.h"
+#include "tools/hotkv_tool/ndjson.h"
 #include "tools/hotkv_tool/offline_directory.h"
+#include "tools/hotkv_tool/salvage_source.h"
 #include "tools/hotkv_tool/verifier.h"
 
 namespace hotkv {
@@ -439,6 +443,138 @@ TEST_CASE("repair: a cut before the snapshot would mix moments") {
   } else {
     // The blocks before the snapshot are no longer part of the log.
     CHECK(Verify(folder / "data").problems.empty());
+  }
+}
+
+// ---- salvage ----
+
+struct Salvaged {
+  std::map<std::pair<uint32_t, std::string>, std::string> keys;  // database and key to its line
+  std::map<std::string, std::string> elements;                   // index and id to its line
+  std::vector<std::string> lost;
+};
+
+Salvaged Collect(RecordSource* source) {
+  Salvaged all;
+  Problems problems;
+  const Status status = source->ForEach({}, &problems, [&](const Record& record) {
+    std::string line;
+    REQUIRE(AppendNdjsonLine(record, &line).ok());
+    if (record.kind == RecordKind::kVector) {
+      all.elements[std::string(record.key) + "/" + std::string(record.id)] = line;
+    } else {
+      all.keys[{record.db, std::string(record.key)}] = line;
+    }
+    return Status::Ok();
+  });
+  INFO(status.ToString());
+  REQUIRE(status.ok());
+  all.lost = problems.first();
+  return all;
+}
+
+Salvaged Salvage(const std::string& path) {
+  auto source = SalvageSource::Open(path);
+  INFO(source.status().ToString());
+  REQUIRE(source.ok());
+  return Collect(source->get());
+}
+
+// Places in the bodies of some sections that are not empty, objects' among them.
+std::vector<uint64_t> FilledSections(const std::string& path, size_t stripes) {
+  auto reader = SnapshotReader::Open(PosixEnv(), path);
+  REQUIRE(reader.ok());
+  std::vector<uint64_t> places;
+  for (const SectionEntry& section : (*reader)->footer().sections) {
+    const bool stripe = section.kind == SectionKind::kStripe;
+    if (stripe && (section.entries == 0 || places.size() >= stripes)) continue;
+    places.push_back(section.offset + kSectionHeaderBytes);
+  }
+  return places;
+}
+
+TEST_CASE("salvage: without damage it gives everything, with damage all but what it names") {
+  TemporaryFolder folder;
+  MakeDirectory(folder / "data", 45);
+  auto whole_source = DirectorySource::Open(folder / "data");
+  REQUIRE(whole_source.ok());
+  const Salvaged whole = Collect(whole_source->get());
+  whole_source->reset();
+  {
+    const Salvaged same = Salvage(folder / "data");
+    CHECK(same.lost.empty());
+    CHECK(same.keys == whole.keys);
+    CHECK(same.elements == whole.elements);
+  }
+  uint64_t hash_seed = 0;
+  {
+    auto stored = StoredDirectory::Open(folder / "data", StoredDirectory::Locking::kRefuseLocked);
+    REQUIRE(stored.ok());
+    hash_seed = (*stored)->state().hash_seed;
+  }
+  const auto files = FilesOf(folder / "data");
+  Random random(46);
+  int with_losses = 0;
+  for (const auto& [name, bytes] : files) {
+    const bool snapshot = name.ends_with(".hks");
+    if (!snapshot && !name.starts_with("index/") && !name.starts_with("log/")) continue;
+    const size_t used = bytes.find_last_not_of('\0') + 1;
+    std::vector<uint64_t> places;
+    for (int round = 0; round < 4 && used > 4200 && !snapshot; ++round) {
+      places.push_back(4096 + random.Below(used - 4096));
+    }
+    if (snapshot) places = FilledSections(folder / ("data/" + name), 10);
+    for (const uint64_t at : places) {
+      const std::string work = folder / "work";
+      fs::remove_all(work);
+      fs::copy(folder / "data", work, fs::copy_options::recursive);
+      FlipByte(work + "/" + name, at);
+      const auto damaged = FilesOf(work);
+      const Salvaged found = Salvage(work);
+      CHECK(FilesOf(work) == damaged);
+      CAPTURE(name, at);
+      std::set<uint64_t> touched;
+      size_t elements_lost = 0;
+      for (const auto& [key, line] : whole.keys) {
+        const auto kept = found.keys.find(key);
+        if (kept == found.keys.end() || kept->second != line) touched.insert(HashBytes(key.second, hash_seed) >> 52);
+      }
+      for (const auto& [id, line] : whole.elements) {
+        const auto kept = found.elements.find(id);
+        if (kept == found.elements.end() || kept->second != line) ++elements_lost;
+      }
+      if (!touched.empty() || elements_lost != 0) {
+        REQUIRE_FALSE(found.lost.empty());
+        ++with_losses;
+      }
+      // A section is one stripe or one index.
+      if (snapshot) CHECK(touched.size() + (elements_lost == 0 ? 0 : 1) <= 1);
+    }
+  }
+  CHECK(with_losses > 4);
+}
+
+TEST_CASE("salvage: without the catalog, and with a damaged one, the files are enough") {
+  TemporaryFolder folder;
+  MakeDirectory(folder / "data", 47);
+  auto whole_source = DirectorySource::Open(folder / "data");
+  REQUIRE(whole_source.ok());
+  const Salvaged whole = Collect(whole_source->get());
+  whole_source->reset();
+  for (const bool missing : {true, false}) {
+    const std::string work = folder / (missing ? "missing" : "damaged");
+    fs::copy(folder / "data", work, fs::copy_options::recursive);
+    if (missing) {
+      fs::remove(work + "/catalog.mdb");
+    } else {
+      std::ofstream(work + "/catalog.mdb", std::ios::binary) << std::string(8192, 'x');
+    }
+    const Salvaged found = Salvage(work);
+    REQUIRE_FALSE(found.lost.empty());
+    CHECK_THAT(found.lost[0], Catch::Matchers::Contains("catalog"));
+    CHECK(found.lost.size() == 1);
+    CHECK(found.keys == whole.keys);
+    CHECK(found.elements == whole.elements);
   }
 }
 
