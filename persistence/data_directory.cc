@@ -26,7 +26,8 @@ constexpr int64_t kJobWaitUs = 2000;
 constexpr int64_t kRetryPauseMsMin = 1000;
 constexpr int64_t kRetryPauseMsMax = 60'000;
 constexpr size_t kOutcomesKept = 64;
-// Below the workers, but not so far that a snapshot never ends on a machine whose cores are all busy.
+// Below the workers, but not so far that a snapshot never ends on a machine whose cores are all
+// busy.
 constexpr int kBackgroundNice = 10;
 
 bool IsAutomatic(SnapshotWhy why) {
@@ -250,7 +251,8 @@ uint64_t DataDirectory::LogNeededFrom() const {
     }
     for (const auto& [id, object] : state.objects) {
       const uint64_t current = object.current();
-      // One that has gone holds back nothing: a kept snapshot that refers to it began later than its `from`.
+      // One that has gone holds back nothing: a kept snapshot that refers to it began later than
+      // its `from`.
       if (current != 0 && engine_->objects().Find(id)) {
         epoch = std::min(epoch, EpochOf(object.generations.at(current).from_lsn));
       }
@@ -262,7 +264,8 @@ uint64_t DataDirectory::LogNeededFrom() const {
 // --- upkeep ---
 
 void DataDirectory::Periodic(int64_t now_ms) {
-  // While nothing is logged nobody else closes epochs, and an epoch has room for so many commits only.
+  // While nothing is logged nobody else closes epochs, and an epoch has room for so many commits
+  // only.
   if (log_->era() == 0) writer_->RequestSync(engine_->epochs().current());
   UpdateDenial();
   CheckTriggers(now_ms);
@@ -308,7 +311,8 @@ bool DataDirectory::LogCounts() const {
   return counts && log_->era() != 0;
 }
 
-// Between snapshots only with a log: without one nothing is replayed onto a generation but its own snapshot's effects.
+// Between snapshots only with a log: without one nothing is replayed onto a generation but its own
+// snapshot's effects.
 void DataDirectory::CheckpointObjects() {
   Status status = PublishGenerations();
   if (!LogCounts()) return;
@@ -339,9 +343,8 @@ Status DataDirectory::PublishGenerations() {
   } else if (log_epoch == 0 && rules::Enabled(Rule::kGenerationAfterLog)) {
     return Status::Ok();
   } else {
-    status = catalog_->Update([&](CatalogState* state) {
-      ObjectFolders::MakeLive(generation, log_epoch, state);
-    });
+    status = catalog_->Update(
+        [&](CatalogState* state) { ObjectFolders::MakeLive(generation, log_epoch, state); });
     HOTKV_CRASH_POINT("object.generation_live");
   }
   folders_->Unpin(generation.object->id());

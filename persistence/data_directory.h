@@ -1,17 +1,20 @@
-// DataDirectory: everything that keeps a keyspace on disk, as the one class that a server uses: lock, catalog, recovery, log,
-// snapshots, folders of objects. docs/persistence.md tells how it works.
+// DataDirectory: everything that keeps a keyspace on disk, as the one class that a server uses:
+// lock, catalog, recovery, log, snapshots, folders of objects. docs/persistence.md tells how it
+// works.
 //
-//   auto directory = DataDirectory::Open(options);              // takes the lock, reads what there is, changes nothing
-//   Engine engine({.keyspace = ..., .first_epoch = ...});       // from directory->parameters()
-//   directory->Load(&engine);                                   // fills it
-//   directory->Start();                                         // log and background thread; commits may begin
+//   auto directory = DataDirectory::Open(options);              // takes the lock, reads what there
+//   is, changes nothing Engine engine({.keyspace = ..., .first_epoch = ...});       // from
+//   directory->parameters() directory->Load(&engine);                                   // fills it
+//   directory->Start();                                         // log and background thread;
+//   commits may begin
 //   ...
 //   directory->Stop();                                          // no worker runs any more
 //
-// Thread rules: Open, Load, Start, Stop and the destructor by the owner, in this order; the engine must outlive the
-// directory. SetAppendOnly, Reload: one caller at a time, from a worker outside of its stripes or any other thread. All else:
-// any thread at any time; nothing else waits for a disk.
-// Errors: Open and Load name file and offset and say which tool helps; nothing has been changed then.
+// Thread rules: Open, Load, Start, Stop and the destructor by the owner, in this order; the engine
+// must outlive the directory. SetAppendOnly, Reload: one caller at a time, from a worker outside of
+// its stripes or any other thread. All else: any thread at any time; nothing else waits for a disk.
+// Errors: Open and Load name file and offset and say which tool helps; nothing has been changed
+// then.
 #pragma once
 
 #include <atomic>
@@ -58,12 +61,14 @@ struct DataDirectoryOptions {
   bool append_only = true;
   FsyncPolicy fsync = FsyncPolicy::kEverySecond;
   std::vector<SavePoint> save_points;
-  // A snapshot is taken when the log since the last one is larger than this and than the last snapshot's file.
+  // A snapshot is taken when the log since the last one is larger than this and than the last
+  // snapshot's file.
   uint64_t log_growth_bytes_min = uint64_t{64} << 20;
   unsigned load_threads = 0;  // 0: one a core
-  bool manual = false;        // no threads: the owner calls Work and the log writer's Cycle; for deterministic tests
-  std::function<void()> wake_workers;   // there is turn work to do
-  std::function<void()> on_progress;    // durable epoch, or whether writes are accepted, has changed
+  bool manual = false;        // no threads: the owner calls Work and the log writer's Cycle; for
+                              // deterministic tests
+  std::function<void()> wake_workers;  // there is turn work to do
+  std::function<void()> on_progress;   // durable epoch, or whether writes are accepted, has changed
   LogWriterOptions log;  // sizes and times; what the directory knows itself is filled in
 };
 
@@ -102,7 +107,7 @@ struct DirectoryStatus {
 enum class SnapshotWhy : uint8_t {
   kSave,
   kBackgroundSave,
-  kRewrite,    // BGREWRITEAOF
+  kRewrite,  // BGREWRITEAOF
   kSavePoint,
   kLogGrowth,
   kLogBegins,  // appendonly was switched on: the log counts once this one is live
@@ -120,15 +125,17 @@ class DataDirectory {
   EngineParameters parameters() const;
   Status Load(Engine* engine);
   Status Start();
-  // The log is synced and ended cleanly. save: a snapshot before that; when it fails, nothing is stopped.
+  // The log is synced and ended cleanly. save: a snapshot before that; when it fails, nothing is
+  // stopped.
   Status Stop(bool save);
 
   // --- while it runs ---
   // Begins a snapshot, or queues it behind the one that runs. The number is for OutcomeOf.
   uint64_t BeginSnapshot(SnapshotWhy why);
   SnapshotOutcome OutcomeOf(uint64_t snapshot) const;
-  // Encodes what a snapshot under way still wants, in the calling worker, which holds no stripe's lock: for a caller that
-  // wants the snapshot without waiting for other workers' turns. True while there is a snapshot under way.
+  // Encodes what a snapshot under way still wants, in the calling worker, which holds no stripe's
+  // lock: for a caller that wants the snapshot without waiting for other workers' turns. True while
+  // there is a snapshot under way.
   bool HelpSnapshot(WorkerState& worker);
 
   void RequestSync() { writer_->RequestSync(engine_->epochs().current()); }
@@ -136,14 +143,16 @@ class DataDirectory {
   void SetFsyncPolicy(FsyncPolicy policy);
   void SetSavePoints(std::vector<SavePoint> points);
   void SetLogGrowth(uint64_t bytes_min);
-  // Without a log, and save points set: a failed snapshot refuses writes (stop-writes-on-bgsave-error).
+  // Without a log, and save points set: a failed snapshot refuses writes
+  // (stop-writes-on-bgsave-error).
   void SetStopWritesOnSnapshotError(bool stop);
   Status ChangeReplicationId();
-  // DEBUG RELOAD: empties the keyspace and loads it again. All workers are stopped; what is to come back is durable.
+  // DEBUG RELOAD: empties the keyspace and loads it again. All workers are stopped; what is to come
+  // back is durable.
   Status Reload();
 
-  // The log is on and goes on from something that is durable: what it holds will be recovered. False for a moment after it
-  // was switched on.
+  // The log is on and goes on from something that is durable: what it holds will be recovered.
+  // False for a moment after it was switched on.
   bool LogCounts() const;
   DirectoryStatus GetStatus() const;
   LogWriter& log() { return *writer_; }
@@ -199,7 +208,8 @@ class DataDirectory {
   std::unique_ptr<ObjectFolders> folders_;
   std::unique_ptr<DirectoryLog> log_;
   std::unique_ptr<LogWriter> writer_;
-  // The same for the writer's own thread, which runs before Start has the pointer and while the destructor ends it.
+  // The same for the writer's own thread, which runs before Start has the pointer and while the
+  // destructor ends it.
   std::atomic<LogWriter*> live_writer_{nullptr};  // release by the owner
   uint64_t random_state_ = 0;
   std::string server_id_;
@@ -215,7 +225,7 @@ class DataDirectory {
   // Guarded by mutex_:
   // Made and ended by the background thread. Shared: a worker may be encoding for it just then.
   std::shared_ptr<SnapshotJob> job_;
-  Request running_;                   // id 0: none
+  Request running_;  // id 0: none
   std::deque<Request> waiting_;
   std::map<uint64_t, bool> outcomes_;  // of the last ones: completed?
   uint64_t last_request_ = 0;
@@ -228,9 +238,9 @@ class DataDirectory {
   int64_t last_snapshot_seconds_ = -1;
   int64_t last_save_ms_ = 0;
   uint64_t changes_at_save_ = 0;
-  uint64_t snapshot_bytes_ = 0;   // of the newest
+  uint64_t snapshot_bytes_ = 0;  // of the newest
   uint64_t log_base_bytes_ = 0;
-  uint64_t job_log_bytes_ = 0;    // written when the running job began
+  uint64_t job_log_bytes_ = 0;  // written when the running job began
   bool stop_ = false;
   std::string replication_id_;
   uint64_t start_number_ = 0;

@@ -179,7 +179,8 @@ void DataDirectory::ChooseLogRange(CatalogState* state) const {
   }
   std::set<uint64_t> kept;
   if (range) {
-    for (const LogSegmentEntry& entry : Recovery::SegmentsOf(*state, *range)) kept.insert(entry.number);
+    for (const LogSegmentEntry& entry : Recovery::SegmentsOf(*state, *range))
+      kept.insert(entry.number);
   }
   uint64_t last_number = 0;
   for (auto& [number, entry] : state->segments) {
@@ -203,7 +204,8 @@ Status DataDirectory::EnterStart() {
   if (torn) {
     const LogTornTail& tail = *recovery_->log()->torn;
     Log(LogLevel::kWarning,
-        fmt::format("The log ends in a torn tail, as after a crash: {} is cut at offset {} ({} bytes, {} whole blocks "
+        fmt::format("The log ends in a torn tail, as after a crash: {} is cut at offset {} ({} "
+                    "bytes, {} whole blocks "
                     "are dropped: {})",
                     tail.path, tail.offset, tail.bytes, tail.blocks, tail.reason));
   }

@@ -1,8 +1,11 @@
-// DirectoryLog: the log writer as snapshots see it, and the switch of the log between on and off (CONFIG SET appendonly).
+// DirectoryLog: the log writer as snapshots see it, and the switch of the log between on and off
+// (CONFIG SET appendonly).
 //
-// While the log is off the workers' effects are thrown away with their epochs, unless a snapshot taps them.
+// While the log is off the workers' effects are thrown away with their epochs, unless a snapshot
+// taps them.
 //
-// Thread rules: era and SwitchLogging from any thread; OnEpoch on the log writer's; the rest from the directory's thread.
+// Thread rules: era and SwitchLogging from any thread; OnEpoch on the log writer's; the rest from
+// the directory's thread.
 #pragma once
 
 #include <atomic>
@@ -22,8 +25,9 @@ class DirectoryLog : public SnapshotLog, public EpochTap {
   explicit DirectoryLog(Engine* engine) : engine_(engine) {}
   void SetWriter(LogWriter* writer);
 
-  // Makes workers log (or not) and the writer with them. On: effects are complete from CompleteFrom() on. Off: returns an
-  // epoch at or past the log's last block and before the first that a tap begun afterwards completes.
+  // Makes workers log (or not) and the writer with them. On: effects are complete from
+  // CompleteFrom() on. Off: returns an epoch at or past the log's last block and before the first
+  // that a tap begun afterwards completes.
   Result<uint64_t> SwitchLogging(bool on);
 
   uint64_t era() const override { return era_.load(std::memory_order_acquire); }
@@ -41,13 +45,13 @@ class DirectoryLog : public SnapshotLog, public EpochTap {
 
   Engine* const engine_;
   LogWriter* writer_ = nullptr;
-  std::atomic<uint64_t> era_{0};              // release by SwitchLogging
-  std::atomic<uint64_t> complete_from_{0};    // relaxed: set before what depends on it begins
-  uint64_t last_era_ = 0;                     // guarded by switch_mutex_
-  std::mutex switch_mutex_;                   // one switch at a time
-  bool tapping_ = false;                      // guarded by switch_mutex_
+  std::atomic<uint64_t> era_{0};            // release by SwitchLogging
+  std::atomic<uint64_t> complete_from_{0};  // relaxed: set before what depends on it begins
+  uint64_t last_era_ = 0;                   // guarded by switch_mutex_
+  std::mutex switch_mutex_;                 // one switch at a time
+  bool tapping_ = false;                    // guarded by switch_mutex_
   std::mutex tapped_mutex_;
-  std::vector<TappedEpoch> tapped_;           // guarded by tapped_mutex_
+  std::vector<TappedEpoch> tapped_;  // guarded by tapped_mutex_
 };
 
 }  // namespace hotkv

@@ -53,7 +53,8 @@ Result<NewGeneration> ObjectFolders::Checkpoint(DurableObject* object) {
     begun_[object->id()] = made.generation;
   }
   HOTKV_CRASH_POINT("object.generation_planned");
-  // A change is made before it takes its lsn: what is of an earlier epoch than this is there already.
+  // A change is made before it takes its lsn: what is of an earlier epoch than this is there
+  // already.
   made.from_lsn = FirstLsnOf(engine_->epochs().current());
   Status status = object->Checkpoint(made.generation);
   made.to_epoch = engine_->epochs().current();
@@ -107,7 +108,8 @@ ObjectFolders::Garbage ObjectFolders::FindGarbage(const CatalogState& state,
   uint64_t oldest_from = 0;  // of the kept snapshots; 0: there is none
   for (const auto& [number, snapshot] : state.snapshots) {
     if (snapshot.state != FileState::kLive) continue;
-    oldest_from = oldest_from == 0 ? snapshot.from_epoch : std::min(oldest_from, snapshot.from_epoch);
+    oldest_from =
+        oldest_from == 0 ? snapshot.from_epoch : std::min(oldest_from, snapshot.from_epoch);
     for (const GenerationRef& ref : snapshot.generations) {
       referred[ref.object_id].insert(ref.generation);
     }
@@ -118,8 +120,8 @@ ObjectFolders::Garbage ObjectFolders::FindGarbage(const CatalogState& state,
     if (pinned_.contains(id)) continue;
     const auto forgotten = forgotten_.find(id);
     if (forgotten != forgotten_.end()) {
-      const bool settled = record.state != FileState::kLive ||
-                           forgotten->second <= durable_epoch || forgotten->second < oldest_from;
+      const bool settled = record.state != FileState::kLive || forgotten->second <= durable_epoch ||
+                           forgotten->second < oldest_from;
       if (settled && !referred.contains(id)) {
         garbage.folders.insert(id);
         continue;

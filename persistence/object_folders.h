@@ -1,13 +1,15 @@
-// ObjectFolders: the folders of objects (index/<object id>/) and the generations in them, from planned to dropped.
+// ObjectFolders: the folders of objects (index/<object id>/) and the generations in them, from
+// planned to dropped.
 //
-// A folder is entered as planned, made, synced with its parent, and live before the object exists. A generation is planned
-// before its object writes it, and live once the log is durable past the end of its copy (the caller says so). A folder goes
-// when the object has left the keyspace for good - no kept snapshot refers to it, and the effect that dropped it is durable
-// or older than every kept snapshot. So a recovery never misses a folder that it needs.
+// A folder is entered as planned, made, synced with its parent, and live before the object exists.
+// A generation is planned before its object writes it, and live once the log is durable past the
+// end of its copy (the caller says so). A folder goes when the object has left the keyspace for
+// good - no kept snapshot refers to it, and the effect that dropped it is durable or older than
+// every kept snapshot. So a recovery never misses a folder that it needs.
 //
 // Thread rules: MakeFolder and ForgetFolder from any thread; the rest from the directory's thread.
-// Errors: of the files and the catalog. A failed step leaves planned or dropped entries, which the next Collect or start
-// removes.
+// Errors: of the files and the catalog. A failed step leaves planned or dropped entries, which the
+// next Collect or start removes.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +46,8 @@ class ObjectFolders : public ObjectHost {
   void ForgetUnknown();
 
   Result<NewGeneration> Checkpoint(DurableObject* object);
-  // The object is as its current generation has it. Asks the object, which knows of checkpoints but not of what became of
-  // them: one that was abandoned does not count.
+  // The object is as its current generation has it. Asks the object, which knows of checkpoints but
+  // not of what became of them: one that was abandoned does not count.
   bool IsAsIn(const DurableObject& object, uint64_t current);
   // An edit for Catalog::Update. log_epoch: see SnapshotRecord.
   static void MakeLive(const NewGeneration& generation, uint64_t log_epoch, CatalogState* state);
@@ -56,8 +58,8 @@ class ObjectFolders : public ObjectHost {
   void Pin(uint64_t object_id);
   void Unpin(uint64_t object_id);
 
-  // Removes folders and generations that nothing needs any more, and lets objects reuse slots. durable_epoch: drops up to
-  // there are durable in the log; 0 where there is none.
+  // Removes folders and generations that nothing needs any more, and lets objects reuse slots.
+  // durable_epoch: drops up to there are durable in the log; 0 where there is none.
   Status Collect(uint64_t durable_epoch);
 
  private:
@@ -77,10 +79,13 @@ class ObjectFolders : public ObjectHost {
   Engine* const engine_;
 
   std::mutex mutex_;
-  std::map<uint64_t, uint64_t> forgotten_;  // guarded by mutex_: object id to the epoch in which it had gone
-  std::map<uint64_t, uint64_t> begun_;      // guarded by mutex_: object id to the last generation that was begun
-  std::multiset<uint64_t> pinned_;          // guarded by mutex_
-  std::map<uint64_t, uint64_t> released_;   // guarded by mutex_: object id to the oldest kept generation told to it
+  std::map<uint64_t, uint64_t>
+      forgotten_;  // guarded by mutex_: object id to the epoch in which it had gone
+  std::map<uint64_t, uint64_t>
+      begun_;  // guarded by mutex_: object id to the last generation that was begun
+  std::multiset<uint64_t> pinned_;  // guarded by mutex_
+  std::map<uint64_t, uint64_t>
+      released_;  // guarded by mutex_: object id to the oldest kept generation told to it
 };
 
 }  // namespace hotkv

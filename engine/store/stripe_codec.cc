@@ -168,9 +168,9 @@ Status DecodeStripe(Keyspace& keyspace, Stripe& stripe, std::string_view bytes,
                     const ObjectResolver& resolve) {
   auto on_db = [&](uint32_t db, uint64_t entries) {
     if (db >= keyspace.databases()) {
-      return Status::InvalidArgument(
-          "the data uses database " + std::to_string(db) + ", but only " +
-          std::to_string(keyspace.databases()) + " are configured: raise `databases`");
+      return Status::InvalidArgument("the data uses database " + std::to_string(db) +
+                                     ", but only " + std::to_string(keyspace.databases()) +
+                                     " are configured: raise `databases`");
     }
     keyspace.Reserve(stripe, db, entries);
     return Status::Ok();

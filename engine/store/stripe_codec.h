@@ -1,17 +1,19 @@
-// Stripe codec: all entries of a stripe as bytes (docs/formats/snapshot.md, "stripe section"), and back.
+// Stripe codec: all entries of a stripe as bytes (docs/formats/snapshot.md, "stripe section"), and
+// back.
 //
 //   for each database in use: varint database, varint entry count, entries
-//   entry: u8 type in the low 4 bits, flags in the high 4 (0x10 expiry, 0x20 integer, 0x40 link to an object)
+//   entry: u8 type in the low 4 bits, flags in the high 4 (0x10 expiry, 0x20 integer, 0x40 link to
+//   an object)
 //          varint key length, key; varint expire_at_ms with 0x10; then
-//          0x20: zigzag varint. 0x40: varint object id. Else: varint length and bytes, of the string or as the type's
-//          encode gave them.
+//          0x20: zigzag varint. 0x40: varint object id. Else: varint length and bytes, of the
+//          string or as the type's encode gave them.
 //
 // Large strings go by reference: encoding a stripe under its lock must not copy a gigabyte.
 //
 // Thread rules: the stripe's lock, or nobody else at work on the stripe.
-// Errors (decode): kCorruption with the offset in the bytes; kUnsupported for a type that this build does not know;
-// kInvalidArgument for a database beyond the configured number. The stripe then holds what was decoded before.
-// Change together: docs/formats/snapshot.md, tests/golden.
+// Errors (decode): kCorruption with the offset in the bytes; kUnsupported for a type that this
+// build does not know; kInvalidArgument for a database beyond the configured number. The stripe
+// then holds what was decoded before. Change together: docs/formats/snapshot.md, tests/golden.
 #pragma once
 
 #include <cstdint>
@@ -54,14 +56,16 @@ struct StripeImage {
 // Appends to *out.
 void EncodeStripe(const Keyspace& keyspace, const Stripe& stripe, StripeImage* out);
 
-// Finds the object that a link names: a reference for the entry, or null when there is none of this type.
+// Finds the object that a link names: a reference for the entry, or null when there is none of this
+// type.
 using ObjectResolver = std::function<Object*(uint64_t id, ValueType type)>;
 
 // Inserts the entries into a stripe that does not hold their keys yet.
 Status DecodeStripe(Keyspace& keyspace, Stripe& stripe, std::string_view bytes,
                     const ObjectResolver& resolve);
 
-// One decoded entry, for tools that read a section without a keyspace. Views point into the section's bytes.
+// One decoded entry, for tools that read a section without a keyspace. Views point into the
+// section's bytes.
 struct DecodedEntry {
   uint32_t db = 0;
   ValueType type = ValueType::kString;

@@ -1,16 +1,19 @@
-// DurableObject: an object as persistence sees it. Its content is what its definition, a generation (a checkpoint in the
-// object's own folder, if it has one) and the kObjectChange effects after that generation's `from` make of it.
+// DurableObject: an object as persistence sees it. Its content is what its definition, a generation
+// (a checkpoint in the object's own folder, if it has one) and the kObjectChange effects after that
+// generation's `from` make of it.
 //
-// Two kinds of Object exist. One with an id other than 0 is a DurableObject: an entry only links to it, its effects name
-// the id, and snapshots give it a section of its own. One with id 0 is a value that is encoded in place, in its stripe's
-// section and in kRestore effects, by its type's encode and decode.
+// Two kinds of Object exist. One with an id other than 0 is a DurableObject: an entry only links to
+// it, its effects name the id, and snapshots give it a section of its own. One with id 0 is a value
+// that is encoded in place, in its stripe's section and in kRestore effects, by its type's encode
+// and decode.
 //
-// Invariants: ApplyChange is idempotent, in the log's order: a change may be applied to a generation that has seen it, and
-// the result is as if the generation had not. A generation may be written while changes go on.
-// Thread rules: EncodeDefinition, CheckpointDue, Checkpoint, HoldSlots, UnholdSlots and ReleaseSlots from any thread, while
-// commands run. ApplyChange and Recovered: one thread, before the object is used. The registry is filled before threads
-// start.
-// Errors: storage errors with path and errno; kCorruption for bytes that are no definition, value or change.
+// Invariants: ApplyChange is idempotent, in the log's order: a change may be applied to a
+// generation that has seen it, and the result is as if the generation had not. A generation may be
+// written while changes go on. Thread rules: EncodeDefinition, CheckpointDue, Checkpoint,
+// HoldSlots, UnholdSlots and ReleaseSlots from any thread, while commands run. ApplyChange and
+// Recovered: one thread, before the object is used. The registry is filled before threads start.
+// Errors: storage errors with path and errno; kCorruption for bytes that are no definition, value
+// or change.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +51,8 @@ class DurableObject : public Object {
   virtual void HoldSlots() = 0;
   virtual void UnholdSlots() = 0;
 
-  // A bounded piece of background work on the content (repair after deletions, linking after a restart), without any
-  // lock of the keyspace; true while there is more. By one thread at a time.
+  // A bounded piece of background work on the content (repair after deletions, linking after a
+  // restart), without any lock of the keyspace; true while there is more. By one thread at a time.
   virtual bool Upkeep() { return false; }
 
  protected:
@@ -81,7 +84,8 @@ struct ObjectType {
   Result<Object*> (*decode)(std::string_view bytes) = nullptr;
 };
 
-// Once a type, at program start (engine/types/type_list.cc, or a test). A second call for the same type replaces the first.
+// Once a type, at program start (engine/types/type_list.cc, or a test). A second call for the same
+// type replaces the first.
 void RegisterObjectType(const ObjectType& type);
 // Null where the type is not known to this build.
 const ObjectType* FindObjectType(ValueType type);

@@ -1,8 +1,8 @@
-// Catalog: the data directory's one root of truth. A change of several things is one commit: there completely or not at all,
-// and commits are durable in their order.
+// Catalog: the data directory's one root of truth. A change of several things is one commit: there
+// completely or not at all, and commits are durable in their order.
 //
-// Thread rules: any thread; Update holds the mutex while it commits, so Read never sees half a change.
-// Errors: those of the store. After a failed Update the catalog in memory is as before it.
+// Thread rules: any thread; Update holds the mutex while it commits, so Read never sees half a
+// change. Errors: those of the store. After a failed Update the catalog in memory is as before it.
 #pragma once
 
 #include <functional>
@@ -37,8 +37,9 @@ class Catalog {
   mutable std::mutex mutex_;
   // Guarded by mutex_:
   CatalogState state_;
-  CatalogRecords records_;           // state_ as stored
-  std::set<std::string> uncertain_;  // keys of failed commits: what is stored under them is not known
+  CatalogRecords records_;  // state_ as stored
+  std::set<std::string>
+      uncertain_;  // keys of failed commits: what is stored under them is not known
 };
 
 }  // namespace hotkv

@@ -46,8 +46,8 @@ void DecodeDirectory(ByteReader* reader, CatalogState* s) {
 
 std::string EncodeCounters(const CatalogState& s) {
   std::string out;
-  for (const uint64_t n : {s.start_number, s.next_object_id, s.next_file_number, s.log_epoch,
-                           s.epoch_max}) {
+  for (const uint64_t n :
+       {s.start_number, s.next_object_id, s.next_file_number, s.log_epoch, s.epoch_max}) {
     AppendVarint(&out, n);
   }
   return out;
@@ -277,8 +277,7 @@ std::string SnapshotFileName(uint64_t number) { return fmt::format("{:08}.hks", 
 Result<uint64_t> ParseFileNumber(const std::string& name, const std::string& extension) {
   std::string_view stem = name;
   uint64_t number = 0;
-  if (stem.size() <= extension.size() ||
-      stem.substr(stem.size() - extension.size()) != extension) {
+  if (stem.size() <= extension.size() || stem.substr(stem.size() - extension.size()) != extension) {
     return Status::NotFound("not a file of this kind");
   }
   stem.remove_suffix(extension.size());

@@ -1,10 +1,13 @@
-// CatalogState: what the catalog says, as values. It names files and what they cover, never what the data is: each entry
-// can be found again from the files' headers (`hotkv-tool repair --catalog`).
+// CatalogState: what the catalog says, as values. It names files and what they cover, never what
+// the data is: each entry can be found again from the files' headers (`hotkv-tool repair
+// --catalog`).
 //
-// A file or folder is `planned` before it is made, `live` once it and its directory are synced and before anything relies
-// on it, `dropped` before it is unlinked. So a crash leaves nothing unknown: planned and dropped ones are removed at start.
+// A file or folder is `planned` before it is made, `live` once it and its directory are synced and
+// before anything relies on it, `dropped` before it is unlinked. So a crash leaves nothing unknown:
+// planned and dropped ones are removed at start.
 //
-// Thread rules: values only. Bytes: docs/formats/catalog.md; change together with it, catalog_state.cc and tests/golden.
+// Thread rules: values only. Bytes: docs/formats/catalog.md; change together with it,
+// catalog_state.cc and tests/golden.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +36,11 @@ struct SnapshotRecord {
   FileState state = FileState::kPlanned;
   uint64_t from_epoch = 0;  // effects from this epoch on are needed with it (the oldest cut)
   uint64_t last_epoch = 0;  // of its last section
-  // The log had a durable block of this epoch when the snapshot went live (0: there was no log): a watermark.
+  // The log had a durable block of this epoch when the snapshot went live (0: there was no log): a
+  // watermark.
   uint64_t log_epoch = 0;
-  bool has_effects = false;  // the effects between first and last cut are in the file: it is an exact moment by itself
+  bool has_effects = false;  // the effects between first and last cut are in the file: it is an
+                             // exact moment by itself
   int64_t created_us = 0;
   uint64_t bytes = 0;
   uint64_t entries = 0;
@@ -43,8 +48,9 @@ struct SnapshotRecord {
   auto operator<=>(const SnapshotRecord&) const = default;
 };
 
-// A stretch of epochs that the log covers without a gap. appendonly no ends one; a later yes begins another. A snapshot goes
-// on with a range that began no later than the snapshot did; with no snapshot only a range that began at epoch 0 will do.
+// A stretch of epochs that the log covers without a gap. appendonly no ends one; a later yes begins
+// another. A snapshot goes on with a range that began no later than the snapshot did; with no
+// snapshot only a range that began at epoch 0 will do.
 struct LogRange {
   uint64_t first_epoch = 0;
   uint64_t last_epoch = 0;     // 0: still going on
@@ -71,7 +77,7 @@ struct ObjectRecord {
 
 struct CatalogState {
   // Of the directory, fixed at its first start.
-  uint32_t format = 0;  // 0: not initialised
+  uint32_t format = 0;        // 0: not initialised
   uint64_t directory_id = 0;  // random; every file's header has it
   uint32_t stripe_bits = 0;
   uint64_t hash_seed = 0;
@@ -81,7 +87,8 @@ struct CatalogState {
   uint64_t start_number = 0;   // of the running or last process
   uint64_t next_object_id = 1;
   uint64_t next_file_number = 1;  // of snapshots
-  // The log had a durable block of this epoch at the last clean stop: a cut tail of a log that was stopped is no crash's.
+  // The log had a durable block of this epoch at the last clean stop: a cut tail of a log that was
+  // stopped is no crash's.
   uint64_t log_epoch = 0;
   uint64_t epoch_max = 0;  // the highest epoch that any file named in here is known to have
 
@@ -95,7 +102,8 @@ struct CatalogState {
 };
 
 CatalogRecords EncodeCatalog(const CatalogState& state);
-// kUnsupported for a newer format (told before anything else is read), kCorruption with the record's name.
+// kUnsupported for a newer format (told before anything else is read), kCorruption with the
+// record's name.
 Result<CatalogState> DecodeCatalog(const CatalogRecords& records);
 
 std::string SnapshotFileName(uint64_t number);  // "00000007.hks"

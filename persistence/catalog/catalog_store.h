@@ -1,9 +1,10 @@
-// CatalogStore: small records by key, changed in batches that are there completely or not at all. LmdbStore keeps them in
-// catalog.mdb; SimStore in memory, for the power-cut simulation (LMDB does its own I/O, so a simulator takes each commit as
-// one atomic event).
+// CatalogStore: small records by key, changed in batches that are there completely or not at all.
+// LmdbStore keeps them in catalog.mdb; SimStore in memory, for the power-cut simulation (LMDB does
+// its own I/O, so a simulator takes each commit as one atomic event).
 //
 // Thread rules: one caller at a time (Catalog has a mutex).
-// Errors: kCorruption with path and key for a value whose checksum is wrong; storage errors with the path.
+// Errors: kCorruption with path and key for a value whose checksum is wrong; storage errors with
+// the path.
 #pragma once
 
 #include <map>

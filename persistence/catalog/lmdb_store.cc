@@ -48,7 +48,8 @@ std::string SealCatalogValue(const std::string& key, const std::string& value) {
 }
 
 Result<std::string> UnsealCatalogValue(const std::string& key, const std::string& stored) {
-  if (stored.size() < sizeof(uint32_t)) return Status::Corruption("record '" + key + "' is too short");
+  if (stored.size() < sizeof(uint32_t))
+    return Status::Corruption("record '" + key + "' is too short");
   std::string value = stored.substr(sizeof(uint32_t));
   if (LoadLe<uint32_t>(stored.data()) != ExtendCrc32c(Crc32c(key), value)) {
     return Status::Corruption("record '" + key + "' has a wrong checksum");
@@ -115,7 +116,8 @@ Status LmdbStore::CheckFileSize() {
   mdb_env_stat(env_, &env_stat);
   const uint64_t needed = (uint64_t{env_info.me_last_pgno} + 1) * env_stat.ms_psize;
   if (info.st_size > 0 && static_cast<uint64_t>(info.st_size) < needed) {
-    return Status::Corruption("the file is shorter than its meta page says").At(path_, info.st_size);
+    return Status::Corruption("the file is shorter than its meta page says")
+        .At(path_, info.st_size);
   }
   return Status::Ok();
 }
@@ -129,7 +131,8 @@ Result<CatalogRecords> LmdbStore::Load() {
   LmdbTxn txn;
   if (int rc = txn.Begin(env_, MDB_RDONLY); rc != 0) return Error(rc, "mdb_txn_begin");
   MDB_cursor* cursor = nullptr;
-  if (int rc = mdb_cursor_open(txn.get(), dbi_, &cursor); rc != 0) return Error(rc, "mdb_cursor_open");
+  if (int rc = mdb_cursor_open(txn.get(), dbi_, &cursor); rc != 0)
+    return Error(rc, "mdb_cursor_open");
   std::unique_ptr<MDB_cursor, void (*)(MDB_cursor*)> closer(cursor, &mdb_cursor_close);
   CatalogRecords records;
   MDB_val key{0, nullptr};

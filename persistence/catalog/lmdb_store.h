@@ -1,5 +1,6 @@
-// LmdbStore: the catalog's records in one LMDB environment (catalog.mdb, opened with MDB_NOSUBDIR). Its two meta pages give
-// the atomic, ordered switch; its pages have no checksum, so each value carries its own (docs/formats/catalog.md).
+// LmdbStore: the catalog's records in one LMDB environment (catalog.mdb, opened with MDB_NOSUBDIR).
+// Its two meta pages give the atomic, ordered switch; its pages have no checksum, so each value
+// carries its own (docs/formats/catalog.md).
 //
 // Thread rules: one caller at a time. A process opens a path once at a time (LMDB's rule).
 #pragma once
@@ -45,7 +46,8 @@ class LmdbStore : public CatalogStore {
   bool must_reopen_ = false;  // LMDB refuses everything after a failed write of a meta page
 };
 
-// A value as stored: CRC32C over key and value, then the value. Shared with tools that look at the file.
+// A value as stored: CRC32C over key and value, then the value. Shared with tools that look at the
+// file.
 std::string SealCatalogValue(const std::string& key, const std::string& value);
 Result<std::string> UnsealCatalogValue(const std::string& key, const std::string& stored);
 

@@ -1,5 +1,6 @@
-// SimStore: the catalog of the power-cut simulation. Each commit is one atomic event: it counts for every cut after Commit
-// has returned, for none before it was called, and for a cut in between it may count or not.
+// SimStore: the catalog of the power-cut simulation. Each commit is one atomic event: it counts for
+// every cut after Commit has returned, for none before it was called, and for a cut in between it
+// may count or not.
 //
 // Thread rules: any thread; the hook runs on the committing thread without a lock held.
 #pragma once

@@ -43,8 +43,8 @@ Status EffectSource::ApplyRecords(uint64_t epoch, std::string_view records,
       return Status::Corruption(fmt::format("an effect of epoch {} cannot be read", epoch));
     }
   }
-  // A worker's records are in order; several workers' stand one after the other. Equal lsns of different workers touch
-  // nothing in common, and those of one commit keep their order.
+  // A worker's records are in order; several workers' stand one after the other. Equal lsns of
+  // different workers touch nothing in common, and those of one commit keep their order.
   std::stable_sort(effects.begin(), effects.end(),
                    [](const Effect& a, const Effect& b) { return a.lsn < b.lsn; });
   for (const Effect& effect : effects) HOTKV_RETURN_IF_ERROR(apply(effect));

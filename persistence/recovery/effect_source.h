@@ -1,8 +1,9 @@
-// EffectSource: the effects that recovery applies, by stripe group and in lsn order: first those in the snapshot's own
-// file, if it has any, then those of the log's blocks. Only places are kept; records are read when a group is loaded.
+// EffectSource: the effects that recovery applies, by stripe group and in lsn order: first those in
+// the snapshot's own file, if it has any, then those of the log's blocks. Only places are kept;
+// records are read when a group is loaded.
 //
-// Thread rules: filled by one thread; ForEach then from any number of threads, for different groups or the same.
-// Errors: kCorruption with file and offset.
+// Thread rules: filled by one thread; ForEach then from any number of threads, for different groups
+// or the same. Errors: kCorruption with file and offset.
 #pragma once
 
 #include <array>

@@ -9,7 +9,8 @@ namespace {
 // Of an object that is dropped later in the log.
 class StandIn final : public Object {
  public:
-  StandIn(uint64_t id, ValueType type, std::atomic<int64_t>* alive) : Object(id, type), alive_(alive) {
+  StandIn(uint64_t id, ValueType type, std::atomic<int64_t>* alive)
+      : Object(id, type), alive_(alive) {
     alive_->fetch_add(1, std::memory_order_relaxed);
   }
   uint64_t Digest() const override { return 0; }
@@ -33,7 +34,8 @@ std::string ObjectLoader::FolderOf(uint64_t id) const {
 Result<const ObjectType*> ObjectLoader::TypeOf(uint8_t type) const {
   const ObjectType* known = FindObjectType(static_cast<ValueType>(type));
   if (known == nullptr || known->create == nullptr) {
-    return Status::Unsupported(fmt::format("an object of type {} that this version does not know", type));
+    return Status::Unsupported(
+        fmt::format("an object of type {} that this version does not know", type));
   }
   return known;
 }
@@ -42,8 +44,7 @@ Status ObjectLoader::Plan() {
   if (options_.snapshot_or_null == nullptr) return Status::Ok();
   for (const SectionEntry& section : options_.snapshot_or_null->footer().sections) {
     if (section.kind != SectionKind::kObject) continue;
-    HOTKV_RETURN_IF_ERROR(
-        options_.snapshot_or_null->At(section, PlanSection(section)));
+    HOTKV_RETURN_IF_ERROR(options_.snapshot_or_null->At(section, PlanSection(section)));
   }
   return Status::Ok();
 }
@@ -85,7 +86,8 @@ Result<ObjectLoader::GroupFacts> ObjectLoader::ScanGroup(unsigned group) {
   GroupFacts facts;
   HOTKV_RETURN_IF_ERROR(options_.effects->ForEach(group, [&](const Effect& effect) {
     if (effect.kind == EffectKind::kObjectDrop) facts.dropped.insert(effect.object_id);
-    if (effect.kind == EffectKind::kObjectCreate) facts.created_type[effect.object_id] = effect.type;
+    if (effect.kind == EffectKind::kObjectCreate)
+      facts.created_type[effect.object_id] = effect.type;
     return Status::Ok();
   }));
   return facts;
@@ -95,7 +97,8 @@ Status ObjectLoader::AddStandIns(unsigned group, const GroupFacts& facts) {
   for (const uint64_t id : facts.dropped) {
     const auto created = facts.created_type.find(id);
     const auto planned = planned_.find(id);
-    // Neither in the snapshot nor made since: it was gone before the snapshot began, and no effect that counts links to it.
+    // Neither in the snapshot nor made since: it was gone before the snapshot began, and no effect
+    // that counts links to it.
     if (created == facts.created_type.end() && planned == planned_.end()) continue;
     const uint8_t type = planned != planned_.end() ? planned->second.type : created->second;
     Object* stand_in = new StandIn(id, static_cast<ValueType>(type), &stand_ins_alive_);

@@ -1,12 +1,14 @@
-// ObjectLoader: brings objects back. An object is opened at a generation of its folder (or made anew, where its creation is
-// in the log and it has none) and gets the effects after that generation's `from`.
+// ObjectLoader: brings objects back. An object is opened at a generation of its folder (or made
+// anew, where its creation is in the log and it has none) and gets the effects after that
+// generation's `from`.
 //
-// An object that a later effect drops is not opened: until the stripes are loaded a stand-in takes its place, so that the
-// effects of the stripes that linked to it in between find something to link to; Finish checks that nobody does any more.
+// An object that a later effect drops is not opened: until the stripes are loaded a stand-in takes
+// its place, so that the effects of the stripes that linked to it in between find something to link
+// to; Finish checks that nobody does any more.
 //
-// Thread rules: Plan by one thread; then LoadGroup by any number, each group once; then, when the stripes are loaded,
-// Finish by one thread.
-// Errors: kCorruption when folder, catalog, snapshot and log do not fit together.
+// Thread rules: Plan by one thread; then LoadGroup by any number, each group once; then, when the
+// stripes are loaded, Finish by one thread. Errors: kCorruption when folder, catalog, snapshot and
+// log do not fit together.
 #pragma once
 
 #include <array>
@@ -28,7 +30,8 @@ namespace hotkv {
 
 class ObjectLoader {
  public:
-  // use_log: the log goes on from the snapshot, so generations published since count. All pointers must outlive this.
+  // use_log: the log goes on from the snapshot, so generations published since count. All pointers
+  // must outlive this.
   struct Options {
     Env* env = nullptr;
     std::string index_folder;

@@ -38,7 +38,8 @@ Status Recovery::OpenSnapshot() {
   const std::string path = JoinPath(paths_.snapshots, SnapshotFileName(snapshot_number_));
   Result<std::unique_ptr<SnapshotReader>> reader = SnapshotReader::Open(env_, path);
   if (!reader.ok() && reader.status().code() == Code::kNotFound) {
-    return Status::Corruption("the catalog names this snapshot, but there is no such file").At(path, -1);
+    return Status::Corruption("the catalog names this snapshot, but there is no such file")
+        .At(path, -1);
   }
   if (!reader.ok()) return reader.status();
   snapshot_ = std::move(reader).value();
@@ -71,7 +72,8 @@ void Recovery::ChooseRange() {
   }
 }
 
-std::vector<LogSegmentEntry> Recovery::SegmentsOf(const CatalogState& state, const LogRange& range) {
+std::vector<LogSegmentEntry> Recovery::SegmentsOf(const CatalogState& state,
+                                                  const LogRange& range) {
   uint64_t end = UINT64_MAX;
   for (const auto& [first, other] : state.ranges) {
     if (first > range.first_epoch) end = std::min(end, other.first_segment);
@@ -96,8 +98,8 @@ uint64_t Recovery::FirstNeededEpoch() const {
   return epoch;
 }
 
-// The highest epoch of which the range is known to have a durable block, by others than its own blocks. What was noted of
-// an earlier range says nothing about this one.
+// The highest epoch of which the range is known to have a durable block, by others than its own
+// blocks. What was noted of an earlier range says nothing about this one.
 uint64_t Recovery::KnownDurable() const {
   uint64_t epoch = 0;
   auto note = [&](uint64_t log_epoch) {
@@ -158,8 +160,8 @@ Status Recovery::ForAllGroups(unsigned threads, const std::function<Status(unsig
 
 Status Recovery::Load(Engine* engine, unsigned threads) {
   HOTKV_RETURN_IF_ERROR(LoadObjects(engine, threads));
-  HOTKV_RETURN_IF_ERROR(ForAllGroups(
-      threads, [&](unsigned group) { return LoadStripesOfGroup(engine, group); }));
+  HOTKV_RETURN_IF_ERROR(
+      ForAllGroups(threads, [&](unsigned group) { return LoadStripesOfGroup(engine, group); }));
   HOTKV_RETURN_IF_ERROR(FinishObjects());
   loaded_.store(true, std::memory_order_relaxed);
   return Status::Ok();
@@ -208,7 +210,8 @@ Status Recovery::LoadStripesOfGroup(Engine* engine, unsigned group) {
   }
   return effects_.ForEach(group, [&](const Effect& effect) -> Status {
     if (IsObjectEffect(effect.kind)) {
-      return objects_ ? Status::Ok() : Status::Corruption("an effect of an object in a directory without any");
+      return objects_ ? Status::Ok()
+                      : Status::Corruption("an effect of an object in a directory without any");
     }
     const uint64_t stripe =
         IsStripeWideEffect(effect.kind) ? effect.number : keyspace.MakeRef(effect.key).stripe;

@@ -1,13 +1,14 @@
-// Recovery: from the files of a data directory back to a keyspace. Two steps, because the engine is built in between:
-// Inspect reads the catalog's choice of files and the log's headers, changes nothing, and says with what parameters the
-// engine has to be built; Load fills the engine.
+// Recovery: from the files of a data directory back to a keyspace. Two steps, because the engine is
+// built in between: Inspect reads the catalog's choice of files and the log's headers, changes
+// nothing, and says with what parameters the engine has to be built; Load fills the engine.
 //
-// State = each stripe's section at its cut + its effects after the cut, each object's generation + its effects after
-// `from`, up to the last block that counts (docs/persistence.md, "Recovery").
+// State = each stripe's section at its cut + its effects after the cut, each object's generation +
+// its effects after `from`, up to the last block that counts (docs/persistence.md, "Recovery").
 //
 // Thread rules: one thread; Load uses threads of its own; the progress getters from any thread.
-// Errors: each names file and offset where there is one. kCorruption: the files contradict what was promised; kUnsupported:
-// a newer format. Nothing has been changed then (but for folders of objects that the log makes anew).
+// Errors: each names file and offset where there is one. kCorruption: the files contradict what was
+// promised; kUnsupported: a newer format. Nothing has been changed then (but for folders of objects
+// that the log makes anew).
 #pragma once
 
 #include <atomic>
@@ -56,15 +57,17 @@ class Recovery {
 
   Status Load(Engine* engine, unsigned threads);
 
-  // The same in parts, for tools that never hold all keys at once: objects; stripes, group by group; the end.
+  // The same in parts, for tools that never hold all keys at once: objects; stripes, group by
+  // group; the end.
   Status LoadObjects(Engine* engine, unsigned threads);
   Status LoadStripesOfGroup(Engine* engine, unsigned group);
   Status FinishObjects();
 
   // What was found.
   uint64_t snapshot_number() const { return snapshot_number_; }  // 0: none
-  uint64_t last_epoch() const { return last_epoch_; }  // the state is the one at its end
-  // All epochs up to here survive a power cut; blocks beyond it were found in the page cache perhaps.
+  uint64_t last_epoch() const { return last_epoch_; }            // the state is the one at its end
+  // All epochs up to here survive a power cut; blocks beyond it were found in the page cache
+  // perhaps.
   uint64_t durable_epoch() const { return durable_epoch_; }
   // The log range that goes on from the loaded state; nothing: none does.
   const std::optional<LogRange>& range() const { return range_; }

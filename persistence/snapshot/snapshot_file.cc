@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kFlushBytes = size_t{1} << 20;
 constexpr int kCompressionLevel = 1;
 constexpr size_t kCompressBytesMin = 64;  // below, a frame's head costs more than it saves
-// A section's memory grows with what comes out of the decompressor, not with what its header announces.
+// A section's memory grows with what comes out of the decompressor, not with what its header
+// announces.
 constexpr size_t kDecompressStep = size_t{1} << 20;
 
 uint64_t SizeOf(const std::vector<std::string_view>& pieces) {
@@ -123,7 +124,8 @@ Status SnapshotWriter::AppendCompressed(const std::vector<std::string_view>& pie
   return Status::Ok();
 }
 
-// The header stands before the body but is known after it: its place is filled in later, in the buffer or in the file.
+// The header stands before the body but is known after it: its place is filled in later, in the
+// buffer or in the file.
 Status SnapshotWriter::Add(const Section& section, const std::vector<std::string_view>& pieces) {
   const uint64_t place = bytes();
   HOTKV_RETURN_IF_ERROR(Append(std::string(kSectionHeaderBytes, '\0')));
@@ -146,8 +148,8 @@ Status SnapshotWriter::Add(const Section& section, const std::vector<std::string
     HOTKV_RETURN_IF_ERROR(Flush());
     HOTKV_RETURN_IF_ERROR(file_->WriteAt(place, encoded));
   }
-  sections_.push_back({section.kind, section.id, place, section.cut, section.entries,
-                       SectionHeaderCrc(encoded)});
+  sections_.push_back(
+      {section.kind, section.id, place, section.cut, section.entries, SectionHeaderCrc(encoded)});
   return Status::Ok();
 }
 
@@ -228,8 +230,8 @@ Status SnapshotReader::At(const SectionEntry& section, Status status) const {
   const char* kind = section.kind == SectionKind::kStripe   ? "stripe"
                      : section.kind == SectionKind::kObject ? "object"
                                                             : "effects";
-  Status placed(status.code(), fmt::format("section of {} {}: {}", kind, section.id,
-                                           status.message()));
+  Status placed(status.code(),
+                fmt::format("section of {} {}: {}", kind, section.id, status.message()));
   return std::move(placed).At(path_, static_cast<int64_t>(section.offset));
 }
 
@@ -280,7 +282,8 @@ Status SnapshotReader::VerifyAll() const {
       }
     }
     if (status.ok() && entries != section.entries) {
-      status = Status::Corruption(fmt::format("{} entries instead of {}", entries, section.entries));
+      status =
+          Status::Corruption(fmt::format("{} entries instead of {}", entries, section.entries));
     }
     HOTKV_RETURN_IF_ERROR(At(section, std::move(status)));
   }

@@ -1,10 +1,9 @@
-// Snapshot files: SnapshotWriter makes one, section by section; SnapshotReader maps one and gives its sections out, each
-// checked when it is read. snapshot_format.h has the bytes.
+// Snapshot files: SnapshotWriter makes one, section by section; SnapshotReader maps one and gives
+// its sections out, each checked when it is read. snapshot_format.h has the bytes.
 //
-// Thread rules: a writer belongs to one thread at a time; a reader is constant after Open, so that any number of threads
-// may read sections.
-// Errors: kCorruption with path and offset; kUnsupported for a newer format; storage errors. After an error a writer must
-// be thrown away with its file.
+// Thread rules: a writer belongs to one thread at a time; a reader is constant after Open, so that
+// any number of threads may read sections. Errors: kCorruption with path and offset; kUnsupported
+// for a newer format; storage errors. After an error a writer must be thrown away with its file.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +33,11 @@ class SnapshotWriter {
   // Empty stripes are written too: their cut says which effects count.
   Status AddStripe(uint32_t stripe, uint64_t cut, const StripeImage& image);
   Status AddObject(uint64_t id, uint64_t cut, const ObjectSection& section);
-  // The records of one epoch and group as pieces; gathered into sections of about kEffectsSectionBytes.
+  // The records of one epoch and group as pieces; gathered into sections of about
+  // kEffectsSectionBytes.
   Status AddEffects(uint64_t epoch, unsigned group, const std::vector<std::string_view>& pieces);
-  // Writes the footer and syncs the file; its folder is the caller's to sync. footer.sections and footer.entries are
-  // filled in here.
+  // Writes the footer and syncs the file; its folder is the caller's to sync. footer.sections and
+  // footer.entries are filled in here.
   Status Finish(SnapshotFooter footer);
 
   uint64_t bytes() const { return offset_ + out_.size(); }

@@ -162,8 +162,7 @@ std::string EncodeSnapshotFooter(const SnapshotFooter& footer, uint64_t offset) 
   StoreLe(p + kTrlEntries, footer.entries);
   StoreLe<uint32_t>(p + kTrlFlags, footer.has_effects ? kFlagHasEffects : 0);
   kTrailerMagic.copy(p + kTrlMagic, kTrailerMagic.size());
-  StoreLe(p + kTrlCrc,
-          ExtendCrc32c(Crc32c(bytes), std::string_view(trailer).substr(kTrlVersion)));
+  StoreLe(p + kTrlCrc, ExtendCrc32c(Crc32c(bytes), std::string_view(trailer).substr(kTrlVersion)));
   return bytes + trailer;
 }
 
@@ -208,7 +207,8 @@ Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes, uint64_t off
     s.cut = reader.Varint();
     s.entries = reader.Varint();
     s.header_crc = reader.Le<uint32_t>();
-    if (!KnownKind(kind) || offset < kSectionHeaderBytes || s.offset > offset - kSectionHeaderBytes) {
+    if (!KnownKind(kind) || offset < kSectionHeaderBytes ||
+        s.offset > offset - kSectionHeaderBytes) {
       return Status::Corruption("place of a section");
     }
     footer.sections.push_back(s);

@@ -1,7 +1,8 @@
 // Bytes of a snapshot file: header, section headers, footer (docs/formats/snapshot.md).
 //
-// The footer has each section's place, cut and the checksum of its header; a section's header has the checksum of its
-// body; the trailer has the footer's. So the trailer's checksum covers all, and a section can be checked when it is read.
+// The footer has each section's place, cut and the checksum of its header; a section's header has
+// the checksum of its body; the trailer has the footer's. So the trailer's checksum covers all, and
+// a section can be checked when it is read.
 //
 // Decoders take hostile bytes: they never read past what they are given and bound every length.
 // Change together: docs/formats/snapshot.md, snapshot_format.cc, tests/golden.
@@ -80,7 +81,7 @@ struct SnapshotFooter {
   uint64_t last_epoch = 0;  // of the last section
   bool has_effects = false;
   uint64_t next_object_id = 1;
-  uint64_t entries = 0;  // keys
+  uint64_t entries = 0;                // keys
   std::vector<SectionEntry> sections;  // stripes ascending, then objects ascending, then effects
   bool operator==(const SnapshotFooter&) const = default;
 };

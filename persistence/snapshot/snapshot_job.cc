@@ -72,7 +72,8 @@ bool SnapshotJob::EncodeNext(WorkerState& worker) {
 
 void SnapshotJob::WaitForImages(int64_t timeout_us) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::microseconds(timeout_us), [this] { return !queue_.empty(); });
+  changed_.wait_for(lock, std::chrono::microseconds(timeout_us),
+                    [this] { return !queue_.empty(); });
 }
 
 // --- the directory's thread ---
@@ -168,7 +169,8 @@ void SnapshotJob::ReleaseObjects() {
   objects_.clear();
 }
 
-// The generation that the snapshot refers to: the current one where nothing has changed since, else a new one.
+// The generation that the snapshot refers to: the current one where nothing has changed since, else
+// a new one.
 Status SnapshotJob::RefreshGeneration(DurableObject* object, NewGeneration* fresh) {
   fresh->object = ObjectRef<Object>::Share(object);
   // Before the question: a change that is not seen yet has this epoch or a later one.
@@ -236,7 +238,8 @@ Status SnapshotJob::WriteTapped(uint64_t up_to_epoch) {
     for (const auto& [group, records] : tapped.groups) {
       HOTKV_RETURN_IF_ERROR(writer_->AddEffects(tapped.epoch, group, {records}));
     }
-    // An epoch that is in the file with its effects must not lie behind the moment that the file stands for.
+    // An epoch that is in the file with its effects must not lie behind the moment that the file
+    // stands for.
     if (up_to_epoch == UINT64_MAX) RaiseLastEpoch(tapped.epoch);
   }
   return Status::Ok();

@@ -1,20 +1,22 @@
 // SnapshotJob: one snapshot in the making, while writes go on.
 //
-// Workers encode stripes between their turns (it is a TurnTask): a stripe's entries under its lock, with the cut
-// max(its lsn, first lsn of the current epoch), so that its section plus its effects after the cut are the stripe at any
-// later epoch. The directory's thread calls Advance again and again: it writes generations of objects, compresses and
-// writes what the workers encoded, waits for the log, and makes the snapshot live. Advance never blocks on workers or log.
+// Workers encode stripes between their turns (it is a TurnTask): a stripe's entries under its lock,
+// with the cut max(its lsn, first lsn of the current epoch), so that its section plus its effects
+// after the cut are the stripe at any later epoch. The directory's thread calls Advance again and
+// again: it writes generations of objects, compresses and writes what the workers encoded, waits
+// for the log, and makes the snapshot live. Advance never blocks on workers or log.
 //
-// Without a log the effects between first and last cut go into the file: then it is the moment at the end of its last
-// epoch by itself.
+// Without a log the effects between first and last cut go into the file: then it is the moment at
+// the end of its last epoch by itself.
 //
-// Order of events, each durable before the next: planned - log durable past the last section's epoch - file written and
-// synced, folder synced - read back and checked - live, with the generations it refers to - what was before is dropped (by
-// the caller). Once live it is never taken back: from then on the log may count on it.
+// Order of events, each durable before the next: planned - log durable past the last section's
+// epoch - file written and synced, folder synced - read back and checked - live, with the
+// generations it refers to - what was before is dropped (by the caller). Once live it is never
+// taken back: from then on the log may count on it.
 //
 // Thread rules: Step by workers; everything else by the directory's thread.
-// Errors: of Advance. The job is then over; Cancel removes what it left. kCancelled: the log that it relied on was switched
-// off; another job may be begun at once.
+// Errors: of Advance. The job is then over; Cancel removes what it left. kCancelled: the log that
+// it relied on was switched off; another job may be begun at once.
 #pragma once
 
 #include <atomic>
@@ -42,16 +44,18 @@ struct TappedEpoch {
   std::vector<std::pair<unsigned, std::string>> groups;
 };
 
-// What a snapshot needs from the log, or from the epochs where there is none. The directory's thread calls it.
+// What a snapshot needs from the log, or from the epochs where there is none. The directory's
+// thread calls it.
 class SnapshotLog {
  public:
   virtual ~SnapshotLog() = default;
-  // Another number each time that the log is switched on; 0 while it is off: a snapshot then keeps the effects itself.
+  // Another number each time that the log is switched on; 0 while it is off: a snapshot then keeps
+  // the effects itself.
   virtual uint64_t era() const = 0;
   // All effects of this epoch (the current one) and later ones are logged or tapped. 0: not yet.
   virtual uint64_t CompleteFrom() = 0;
-  // Asks for the sync of everything up to the epoch. Once that is durable: the epoch of a durable block at or past it; until
-  // then, and without a log, 0.
+  // Asks for the sync of everything up to the epoch. Once that is durable: the epoch of a durable
+  // block at or past it; until then, and without a log, 0.
   virtual uint64_t DurableBlockPast(uint64_t epoch) = 0;
   // From now on effects are kept for TakeTapped, until StopTap.
   virtual void StartTap() = 0;
@@ -80,7 +84,8 @@ class SnapshotJob : public TurnTask {
   enum class Progress : uint8_t { kWorked, kWaits, kDone };
   // A bounded piece of work (one object's generation is the largest).
   Result<Progress> Advance();
-  // After an error, or to give up: nothing of it stays but what the catalog calls planned or dropped where it fails.
+  // After an error, or to give up: nothing of it stays but what the catalog calls planned or
+  // dropped where it fails.
   void Cancel();
 
   bool Step(WorkerState& worker) override;
@@ -95,7 +100,8 @@ class SnapshotJob : public TurnTask {
   // Stripes are being encoded.
   bool collecting() const { return phase_ == Phase::kStripes; }
   uint64_t from_epoch() const { return from_epoch_; }
-  // Of the keyspace at the first section: what the snapshot covers for "changes since the last save".
+  // Of the keyspace at the first section: what the snapshot covers for "changes since the last
+  // save".
   uint64_t changes_at_start() const { return changes_at_start_; }
   uint64_t stripes_done() const { return stripes_done_.load(std::memory_order_relaxed); }
   uint64_t bytes_written() const { return bytes_.load(std::memory_order_relaxed); }
@@ -140,7 +146,8 @@ class SnapshotJob : public TurnTask {
   size_t next_object_ = 0;
   std::vector<NewGeneration> generations_;
   std::vector<GenerationRef> refs_;
-  std::vector<std::pair<GenerationRef, uint64_t>> moved_from_;  // unchanged generations and their later `from`
+  std::vector<std::pair<GenerationRef, uint64_t>>
+      moved_from_;  // unchanged generations and their later `from`
   uint32_t written_stripes_ = 0;
   std::atomic<uint64_t> stripes_done_{0};
   std::atomic<uint64_t> bytes_{0};

@@ -1,5 +1,5 @@
-// Crash points: the process dies at each named point that a workload with everything in it passes. What a new start finds is
-// compared with the model, and nothing may have leaked.
+// Crash points: the process dies at each named point that a workload with everything in it passes.
+// What a new start finds is compared with the model, and nothing may have leaked.
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint64_t kSeeds[] = {3, 20};
 
-// Commits, rotations, snapshots, checkpoints, kills, a switch of the log, clean and unclean starts. Ends early when the
-// image that it was to take is there.
+// Commits, rotations, snapshots, checkpoints, kills, a switch of the log, clean and unclean starts.
+// Ends early when the image that it was to take is there.
 std::optional<std::string> Workload(SimWorld& world) {
   if (auto bad = world.Open()) return bad;
   for (int life = 0; life < 4; ++life) {

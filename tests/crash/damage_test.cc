@@ -1,5 +1,5 @@
-// Files that were cut, overwritten or spoiled: a start either has all the data or says which file, where, and what helps. It
-// never starts with something else.
+// Files that were cut, overwritten or spoiled: a start either has all the data or says which file,
+// where, and what helps. It never starts with something else.
 #include <catch2/catch.hpp>
 
 #include "persistence/recovery/recovery.h"
@@ -29,7 +29,8 @@ std::vector<LogBlockRef> BlocksOf(SimWorld& world) {
 
 std::string SegmentPath(uint64_t segment) { return "data/log/" + SegmentFileName(segment); }
 
-// foo in one block; bar and baz by one commit in the last one, of which nothing says that it is durable.
+// foo in one block; bar and baz by one commit in the last one, of which nothing says that it is
+// durable.
 void WriteTransaction(SimWorld& world) {
   REQUIRE(!world.Open().has_value());
   world.Commit(0, {"foo"}, "hello");
@@ -41,7 +42,8 @@ void WriteTransaction(SimWorld& world) {
 
 }  // namespace
 
-TEST_CASE("A log that ends anywhere inside its last transaction starts without it, and goes on (UR-22)") {
+TEST_CASE(
+    "A log that ends anywhere inside its last transaction starts without it, and goes on (UR-22)") {
   uint64_t first = 0;
   uint64_t last = 0;
   uint64_t segment = 0;

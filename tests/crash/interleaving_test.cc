@@ -1,5 +1,6 @@
-// Interleavings that random runs meet too rarely, forced one by one: commits against a writer that closes their epoch, a
-// snapshot between the stripes of one commit, transactions that watch what the other writes.
+// Interleavings that random runs meet too rarely, forced one by one: commits against a writer that
+// closes their epoch, a snapshot between the stripes of one commit, transactions that watch what
+// the other writes.
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -9,8 +10,8 @@
 #include "engine/base/buffer.h"
 #include "engine/base/reply.h"
 #include "engine/base/sync_point.h"
-#include "engine/tx/executor.h"
 #include "engine/commands/command_spec.h"
+#include "engine/tx/executor.h"
 #include "tests/crash/sim_world.h"
 
 using namespace hotkv;
@@ -39,7 +40,8 @@ bool HasKey(Engine& engine, const std::string& key) { return Dump(engine).contai
 
 }  // namespace
 
-TEST_CASE("A commit that holds its locks takes the epoch of its announcement, not that of its begin") {
+TEST_CASE(
+    "A commit that holds its locks takes the epoch of its announcement, not that of its begin") {
   SimWorld world({.seed = 4, .fsync = FsyncPolicy::kNo});
   REQUIRE(!world.Open().has_value());
   Engine& engine = world.engine();
@@ -59,7 +61,8 @@ TEST_CASE("A commit that holds its locks takes the epoch of its announcement, no
   }
   slow.join();
   CHECK(EpochOf(engine.worker(0).last_lsn) > begun);
-  // A cut that keeps the closed epoch only: neither the late commit nor anything that it overwrote halfway.
+  // A cut that keeps the closed epoch only: neither the late commit nor anything that it overwrote
+  // halfway.
   world.TakeCut();
   REQUIRE(!world.Open().has_value());
   CHECK(!HasKey(world.engine(), late));
@@ -181,20 +184,24 @@ std::vector<Between> AllBetween() {
   for (int i = 0; i < 24; ++i) keys.push_back("k" + std::to_string(i));
   return {
       {"MULTI over all stripes", [keys](SimWorld& world) { world.Commit(0, keys, "changed"); }},
-      {"two MULTIs", [keys](SimWorld& world) {
+      {"two MULTIs",
+       [keys](SimWorld& world) {
          world.Commit(0, keys, "changed");
          world.Commit(1, {keys.begin(), keys.begin() + 12}, "changed again");
        }},
-      {"RENAME there and back", [](SimWorld& world) {
+      {"RENAME there and back",
+       [](SimWorld& world) {
          for (int i = 0; i < 12; ++i) {
            Rename(world, "k" + std::to_string(i), "k" + std::to_string(23 - i));
          }
        }},
-      {"FLUSHALL", [](SimWorld& world) {
+      {"FLUSHALL",
+       [](SimWorld& world) {
          world.model().now.clear();
          WholeKeyspace(world, [&](Txn& txn) { txn.FlushDb(0); });
        }},
-      {"SWAPDB", [keys](SimWorld& world) {
+      {"SWAPDB",
+       [keys](SimWorld& world) {
          Contents swapped;
          for (const auto& [key, value] : world.model().now) {
            swapped[{1 - key.first, key.second}] = value;

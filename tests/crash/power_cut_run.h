@@ -24,7 +24,8 @@ inline std::optional<std::string> EndProcess(SimWorld& world) {
   return std::nullopt;
 }
 
-// One run: work, an end, a start that is cut as well, a start, and so on. Returns the first violation.
+// One run: work, an end, a start that is cut as well, a start, and so on. Returns the first
+// violation.
 inline std::optional<std::string> RunCuts(const WorldOptions& options, int rounds, uint64_t* cuts) {
   SimWorld world(options);
   if (auto bad = world.Open()) return bad;

@@ -1,4 +1,5 @@
-// Power cuts at random moments: a recovered state is the model's at some epoch that is at least the last acknowledged one.
+// Power cuts at random moments: a recovered state is the model's at some epoch that is at least the
+// last acknowledged one.
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
@@ -45,8 +46,9 @@ TEST_CASE("Power cuts while the log is switched on and off") {
 }
 
 TEST_CASE("Power cuts with objects in folders of their own") {
-  RunSeeds({.fsync = FsyncPolicy::kNo, .object_percent = 85, .snapshots = false, .large_percent = 0}, 11001,
-           Scaled(30), 4);
+  RunSeeds(
+      {.fsync = FsyncPolicy::kNo, .object_percent = 85, .snapshots = false, .large_percent = 0},
+      11001, Scaled(30), 4);
   RunSeeds({.object_percent = 33}, 8001, Scaled(30), 4);
   RunSeeds({.append_only = false, .object_percent = 33}, 9001, Scaled(30), 4);
   RunSeeds({.switch_log = true, .object_percent = 33}, 10001, Scaled(30), 4);
@@ -54,7 +56,8 @@ TEST_CASE("Power cuts with objects in folders of their own") {
 
 TEST_CASE("Power cuts with vector indexes") {
   RunSeeds({.vector_percent = 50}, 12001, Scaled(6), 4);
-  RunSeeds({.fsync = FsyncPolicy::kNo, .vector_percent = 80, .large_percent = 0}, 13001, Scaled(6), 4);
+  RunSeeds({.fsync = FsyncPolicy::kNo, .vector_percent = 80, .large_percent = 0}, 13001, Scaled(6),
+           4);
   RunSeeds({.append_only = false, .vector_percent = 50}, 14001, Scaled(6), 4);
 }
 

@@ -1,5 +1,5 @@
-// The simulation is tested itself: with any one rule of docs/persistence.md switched off it must see a violation within a
-// bounded number of seeds.
+// The simulation is tested itself: with any one rule of docs/persistence.md switched off it must
+// see a violation within a bounded number of seeds.
 #include <catch2/catch.hpp>
 
 #include "engine/base/rule_switch.h"

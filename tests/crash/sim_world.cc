@@ -4,9 +4,9 @@
 
 #include <cerrno>
 
+#include "engine/base/buffer.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
-#include "engine/base/buffer.h"
 #include "engine/base/reply.h"
 #include "engine/tx/executor.h"
 #include "engine/types/vector_set.h"
@@ -16,7 +16,8 @@ namespace hotkv::crash {
 
 namespace {
 
-constexpr int64_t kNowMs = 1'800'000'000'000;  // commands' clock: stands still, nothing expires by itself
+constexpr int64_t kNowMs =
+    1'800'000'000'000;  // commands' clock: stands still, nothing expires by itself
 constexpr unsigned kKeys = 60;
 constexpr uint64_t kLogGrowthBytes = 96 * 1024;
 constexpr int kPatience = 20'000;  // rounds until something that must come to an end has done so
@@ -330,7 +331,8 @@ std::optional<std::string> SimWorld::CheckFiles() {
   }
   for (const auto& [number, entry] : state.segments) {
     // A spare one keeps its file until it is used again.
-    if (entry.state != SegmentState::kPlanned) expected.insert("data/log/" + SegmentFileName(number));
+    if (entry.state != SegmentState::kPlanned)
+      expected.insert("data/log/" + SegmentFileName(number));
   }
   for (const auto& [id, record] : state.objects) {
     const std::string folder = "data/index/" + std::to_string(id);
@@ -341,10 +343,12 @@ std::optional<std::string> SimWorld::CheckFiles() {
     }
     expected.insert(folder + "/slots");
     for (const auto& [number, generation] : record.generations) {
-      if (generation.state != FileState::kLive) return folder + " has a generation that is not live";
+      if (generation.state != FileState::kLive)
+        return folder + " has a generation that is not live";
       expected.insert(folder + "/names." + std::to_string(number));
     }
-    if (!engine_->objects().Find(id) && !referred.contains(id)) return folder + " is of an object that is gone";
+    if (!engine_->objects().Find(id) && !referred.contains(id))
+      return folder + " is of an object that is gone";
   }
   std::set<std::string> found;
   for (const char* folder : {"data/snapshots", "data/log", "data/index"}) ListFiles(folder, &found);
@@ -392,8 +396,10 @@ bool SimWorld::CanWrite() const {
 }
 
 std::string SimWorld::RandomKey() {
-  if (options_.object_percent > 0 && random_.Below(20) == 0) return "object:" + std::to_string(random_.Below(4));
-  return "key:" + std::to_string(random_.Below(kKeys)) + std::string(random_.Below(3) == 0 ? 40 : 0, 'k');
+  if (options_.object_percent > 0 && random_.Below(20) == 0)
+    return "object:" + std::to_string(random_.Below(4));
+  return "key:" + std::to_string(random_.Below(kKeys)) +
+         std::string(random_.Below(3) == 0 ? 40 : 0, 'k');
 }
 
 std::string SimWorld::RandomValue() {
@@ -405,7 +411,8 @@ std::string SimWorld::RandomValue() {
 }
 
 int64_t SimWorld::RandomExpiry() {
-  return random_.Below(3) == 0 ? kNowMs + 1 + static_cast<int64_t>(random_.Below(1'000'000'000)) : 0;
+  return random_.Below(3) == 0 ? kNowMs + 1 + static_cast<int64_t>(random_.Below(1'000'000'000))
+                               : 0;
 }
 
 // A key that holds an object, or gets one; some of its elements change.
@@ -467,8 +474,8 @@ void SimWorld::VectorCommit() {
     if (directory_->snapshot_job_or_null() != nullptr && random_.Below(2) == 0) return;
     const char* const types[] = {"F32", "Q8", "Q4"};
     model_.now[{0, key}].is_object = true;
-    const std::string reply = RunCommand(
-        worker, {"VSIM.CREATEINDEX", key, "DIM", "4", "METRIC", "L2", "TYPE", types[random_.Below(3)]});
+    const std::string reply = RunCommand(worker, {"VSIM.CREATEINDEX", key, "DIM", "4", "METRIC",
+                                                  "L2", "TYPE", types[random_.Below(3)]});
     if (reply != "+OK\r\n") model_.now.erase({0, key});
     return;
   }
@@ -514,7 +521,8 @@ void SimWorld::ChangeElement(Txn& txn, const KeyRef& key, SlotObject* object, Va
 void SimWorld::EndCommit(Txn& txn, unsigned worker) {
   const bool changed = txn.has_effects();
   txn.CommitAndUnlock();
-  if (engine_->lazy_free().pending() != 0) engine_->lazy_free().Drain();  // frees of objects happen at a known moment
+  if (engine_->lazy_free().pending() != 0)
+    engine_->lazy_free().Drain();  // frees of objects happen at a known moment
   if (changed) model_.Committed(EpochOf(engine_->worker(worker).last_lsn));
 }
 

@@ -1,8 +1,10 @@
-// SimWorld: a whole server's data in a simulated world, on one thread: engine, log, snapshots and catalog over SimEnv and
-// SimStore, driven by a seed, with a model kept per commit. Its power can be cut at any file operation or catalog commit;
-// what a new start then finds must be the model's state at some epoch that is at least the last acknowledged one.
+// SimWorld: a whole server's data in a simulated world, on one thread: engine, log, snapshots and
+// catalog over SimEnv and SimStore, driven by a seed, with a model kept per commit. Its power can
+// be cut at any file operation or catalog commit; what a new start then finds must be the model's
+// state at some epoch that is at least the last acknowledged one.
 //
-// A violation is told by the returned text, not by a check: tests with a rule switched off want to see one.
+// A violation is told by the returned text, not by a check: tests with a rule switched off want to
+// see one.
 #pragma once
 
 #include <memory>
@@ -26,8 +28,8 @@ struct WorldOptions {
   unsigned databases = 3;
   bool append_only = true;
   FsyncPolicy fsync = FsyncPolicy::kEverySecond;
-  bool faults = false;        // syncs and writes fail now and then
-  bool switch_log = false;    // CONFIG SET appendonly now and then
+  bool faults = false;          // syncs and writes fail now and then
+  bool switch_log = false;      // CONFIG SET appendonly now and then
   unsigned object_percent = 0;  // of commits that change an object
   unsigned vector_percent = 0;  // of commits that change a vector index, through its commands
   bool snapshots = true;
@@ -40,7 +42,8 @@ class SimWorld {
   explicit SimWorld(const WorldOptions& options);
   ~SimWorld();
 
-  // Opens what the disk has, checks it against the model, and starts. A text: a violation, or a start that failed.
+  // Opens what the disk has, checks it against the model, and starts. A text: a violation, or a
+  // start that failed.
   std::optional<std::string> Open();
   // One random action.
   void Step();
@@ -67,12 +70,13 @@ class SimWorld {
   void Commit(unsigned worker, const std::vector<std::string>& keys, const std::string& value);
   void RandomCommit();
   void SwitchLog(bool on);
-  void Cycle(int64_t us);          // the log writer
+  void Cycle(int64_t us);              // the log writer
   void EncodeStripe(unsigned worker);  // a step of a running snapshot
-  bool Work();                     // the background thread
-  void FinishSnapshot();           // until none runs or waits
-  void SyncAll();                  // until all commits are durable
-  // Comes to rest and compares the disk's files with the catalog's: a text names the first that is too many or missing.
+  bool Work();                         // the background thread
+  void FinishSnapshot();               // until none runs or waits
+  void SyncAll();                      // until all commits are durable
+  // Comes to rest and compares the disk's files with the catalog's: a text names the first that is
+  // too many or missing.
   std::optional<std::string> CheckFiles();
   // Paths of all files below the folder.
   void ListFiles(const std::string& folder, std::set<std::string>* files);

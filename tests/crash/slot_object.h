@@ -1,6 +1,7 @@
-// SlotObject: a small durable object that keeps to the same rules as a vector index: elements lie in numbered slots of a
-// file that is mapped and shared; generations say which element has which slot; a freed slot is used again only when a
-// generation that was begun later is the oldest one kept. For the power-cut simulation, where a wrong byte must show.
+// SlotObject: a small durable object that keeps to the same rules as a vector index: elements lie
+// in numbered slots of a file that is mapped and shared; generations say which element has which
+// slot; a freed slot is used again only when a generation that was begun later is the oldest one
+// kept. For the power-cut simulation, where a wrong byte must show.
 //
 // Thread rules: one thread.
 #pragma once
@@ -56,7 +57,9 @@ class SlotObject final : public DurableObject {
     uint64_t begun = 0;  // the newest generation that was begun when the slot was unlinked
   };
   SlotObject(const ObjectPlace& place, std::string_view definition)
-      : DurableObject(place.id, kType), env_(place.env_or_null), folder_(place.folder),
+      : DurableObject(place.id, kType),
+        env_(place.env_or_null),
+        folder_(place.folder),
         definition_(definition) {}
   ~SlotObject() override = default;
   Status MapSlots(OpenMode mode);

@@ -20,7 +20,8 @@ namespace {
 class TempFolder {
  public:
   TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hotkv-catalog-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "hotkv-catalog-XXXXXX").string();
     path_ = mkdtemp(pattern.data());
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }
@@ -46,16 +47,18 @@ CatalogState RandomState(uint64_t seed) {
   s.epoch_max = random.Next() >> random.Below(64);
   auto state = [&] { return static_cast<FileState>(1 + random.Below(3)); };
   for (uint64_t i = random.Below(4); i > 0; --i) {
-    SnapshotRecord r{state(), random.Next() >> 20, random.Next() >> 20, random.Next(), random.Below(2) == 0,
-                     static_cast<int64_t>(random.Next() >> 10), random.Next(), random.Next(), {}};
+    SnapshotRecord r{state(),       random.Next() >> 20,  random.Next() >> 20,
+                     random.Next(), random.Below(2) == 0, static_cast<int64_t>(random.Next() >> 10),
+                     random.Next(), random.Next(),        {}};
     for (uint64_t g = random.Below(3); g > 0; --g) r.generations.push_back({g, random.Next()});
     s.snapshots[random.Next() >> random.Below(64)] = r;
   }
   for (uint64_t i = random.Below(6); i > 0; --i) {
     const uint64_t number = random.Below(100000);
-    s.segments[number] = {number, random.Next(), static_cast<SegmentState>(1 + random.Below(3)),
-                          random.Next(), random.Below(2) == 0, random.Next(), random.Next(),
-                          random.Next()};
+    s.segments[number] = {
+        number,        random.Next(),        static_cast<SegmentState>(1 + random.Below(3)),
+        random.Next(), random.Below(2) == 0, random.Next(),
+        random.Next(), random.Next()};
   }
   for (uint64_t i = random.Below(3); i > 0; --i) {
     const uint64_t first = random.Next() >> 20;
@@ -221,9 +224,15 @@ TEST_CASE("A cut during a commit leaves the catalog before or after it, never be
   REQUIRE(saw_second > saw_first);  // certain once the commit is done
 }
 
-TEST_CASE("The log sees its segments in the catalog, and the highest epoch stays known when they go") {
+TEST_CASE(
+    "The log sees its segments in the catalog, and the highest epoch stays known when they go") {
   auto catalog = std::move(Catalog::Open(std::make_unique<SimStore>()).value());
-  REQUIRE(catalog->Update([&](CatalogState* s) { *s = CatalogState(); s->format = 1; }).ok());
+  REQUIRE(catalog
+              ->Update([&](CatalogState* s) {
+                *s = CatalogState();
+                s->format = 1;
+              })
+              .ok());
   CatalogLog log(catalog.get());
   LogSegmentEntry entry{.number = 4, .start = 2, .state = SegmentState::kLive, .size_bytes = 100};
   REQUIRE(log.Commit({.put = {entry}, .remove = {}}).ok());

@@ -1,7 +1,9 @@
-// Directories as each format version wrote them (tests/golden/v1, ...): they must be readable for ever, and an effect's
-// meaning never changes within a version. contents.tsv beside the directories says what was put in, by the writer's own book.
+// Directories as each format version wrote them (tests/golden/v1, ...): they must be readable for
+// ever, and an effect's meaning never changes within a version. contents.tsv beside the directories
+// says what was put in, by the writer's own book.
 //
-// To write those of a new version: HOTKV_WRITE_GOLDEN=/new/empty/folder test_persistence "[.golden]".
+// To write those of a new version: HOTKV_WRITE_GOLDEN=/new/empty/folder test_persistence
+// "[.golden]".
 #include <catch2/catch.hpp>
 
 #include <filesystem>
@@ -67,8 +69,8 @@ std::string Contents(Engine& engine) {
       for (uint32_t c = 0; table != nullptr && c < table->chunk_count(); ++c) {
         table->ForEachInChunk(c, [&](Entry** slot) {
           char scratch[24];
-          const std::string line = Line(db, (*slot)->key(), (*slot)->expire_at_ms(),
-                                        (*slot)->StringValue(scratch));
+          const std::string line =
+              Line(db, (*slot)->key(), (*slot)->expire_at_ms(), (*slot)->StringValue(scratch));
           lines[line] = line;
         });
       }
@@ -165,7 +167,8 @@ class Writer {
 };
 
 void FirstHalf(Writer* writer) {
-  for (int i = 0; i < 40; ++i) writer->Set(0, fmt::format("small:{}", i), fmt::format("value {}", i));
+  for (int i = 0; i < 40; ++i)
+    writer->Set(0, fmt::format("small:{}", i), fmt::format("value {}", i));
   writer->Set(0, "", "of the empty key");
   writer->Set(0, std::string("\0\xff binary", 10), std::string("\0\1\2", 3));
   writer->Set(0, std::string(300, 'k'), "of a long key");

@@ -1,5 +1,5 @@
-// DataDirectory on real files and with its threads: starts that are refused, snapshots beside writes, the log switched on and
-// off, a full disk, kills.
+// DataDirectory on real files and with its threads: starts that are refused, snapshots beside
+// writes, the log switched on and off, a full disk, kills.
 #include <catch2/catch.hpp>
 
 #include <sys/file.h>
@@ -159,7 +159,9 @@ TEST_CASE("What was written is there after a stop, a kill, and a kill behind a s
   }
 }
 
-TEST_CASE("A directory in use, of a newer format, of another server or without a catalog is refused untouched") {
+TEST_CASE(
+    "A directory in use, of a newer format, of another server or without a catalog is refused "
+    "untouched") {
   TempFolder folder;
   SECTION("in use") {
     Running server(At(folder.path("data")));
@@ -168,9 +170,7 @@ TEST_CASE("A directory in use, of a newer format, of another server or without a
     CHECK(status.path() == folder.path("data"));
   }
   SECTION("newer format") {
-    {
-      Running server(At(folder.path("data")));
-    }
+    { Running server(At(folder.path("data"))); }
     auto store = LmdbStore::Open(folder.path("data/catalog.mdb"), LmdbStore::Mode::kReadWrite);
     std::string format;
     AppendLe<uint32_t>(&format, kDirectoryFormat + 1);
@@ -196,9 +196,7 @@ TEST_CASE("A directory in use, of a newer format, of another server or without a
     CHECK(OpenStatus(At(folder.path("x"))).code() == Code::kExists);
   }
   SECTION("no catalog") {
-    {
-      Running server(At(folder.path("data")));
-    }
+    { Running server(At(folder.path("data"))); }
     fs::remove(folder.path("data/catalog.mdb"));
     const Status status = OpenStatus(At(folder.path("data")));
     CHECK(status.code() == Code::kCorruption);
@@ -232,7 +230,9 @@ TEST_CASE("A file that the catalog does not know is neither used nor deleted") {
   CHECK(fs::exists(folder.path("data/index/5")));
 }
 
-TEST_CASE("Stripes and hash seed stay as they were at the first start, other databases are a clear error") {
+TEST_CASE(
+    "Stripes and hash seed stay as they were at the first start, other databases are a clear "
+    "error") {
   TempFolder folder;
   auto options = At(folder.path("data"));
   {
@@ -362,7 +362,9 @@ TEST_CASE("A full disk refuses writes and is over by itself once there is room a
   CHECK(server.Save() == SnapshotOutcome::kDone);
 }
 
-TEST_CASE("Counters under load, snapshots in a loop, kills: at least what was acknowledged, at most what was sent (UR-24)") {
+TEST_CASE(
+    "Counters under load, snapshots in a loop, kills: at least what was acknowledged, at most what "
+    "was sent (UR-24)") {
   TempFolder folder;
   auto options = At(folder.path("data"));
   options.fsync = FsyncPolicy::kAlways;
@@ -402,7 +404,8 @@ TEST_CASE("Counters under load, snapshots in a loop, kills: at least what was ac
     }
     for (int i = 0; i < 3; ++i) {
       const uint64_t id = server.directory->BeginSnapshot(SnapshotWhy::kRewrite);
-      for (int ms = 0; ms < 3000 && server.directory->OutcomeOf(id) == SnapshotOutcome::kRunning; ++ms) {
+      for (int ms = 0; ms < 3000 && server.directory->OutcomeOf(id) == SnapshotOutcome::kRunning;
+           ++ms) {
         usleep(1000);
       }
     }

@@ -105,7 +105,8 @@ TEST_CASE("Stripes survive encoding, large values go by reference") {
       EncodeStripe(from.keyspace, from.keyspace.stripe(i), &image);
       entries += image.entries;
       for (const StripeImage::Large& large : image.large) CHECK(large.block.view().size() > 16'384);
-      const Status status = DecodeStripe(to.keyspace, to.keyspace.stripe(i), Flat(image), kNoObjects);
+      const Status status =
+          DecodeStripe(to.keyspace, to.keyspace.stripe(i), Flat(image), kNoObjects);
       INFO(status.ToString());
       REQUIRE(status.ok());
     }
@@ -252,7 +253,7 @@ TEST_CASE("Any changed byte of a snapshot is found, with the file's name and an 
   for (int round = 0; round < 1500; ++round) {
     // Both ends have all the structure; the middle is bodies.
     const uint64_t near = random.Below(2000);
-    const uint64_t at = round % 3 == 0 ? near % size
+    const uint64_t at = round % 3 == 0   ? near % size
                         : round % 3 == 1 ? size - 1 - near % size
                                          : random.Below(size);
     char before = 0;
