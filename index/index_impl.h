@@ -95,6 +95,11 @@ class VectorIndex::Impl {
   bool ScanIsBetter(const SearchParams& params, uint32_t ef) const;
   bool Accepts(const SearchParams& params, uint32_t slot) const;
   float MetricDistance(float walk_distance) const;
+  void ExactWalkDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
+                          float* out) const;
+  void PrefetchVector(uint32_t slot) const;
+  std::vector<Found> Rerank(const Prepared& query, const std::vector<Candidate>& candidates,
+                            uint32_t want, uint32_t count) const;
   void ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
                       float* out) const;
   std::vector<SearchRow> Rows(const SearchParams& params, std::vector<Found> found,

@@ -21,6 +21,10 @@ constexpr uint64_t kWalkNodesPerEf = 16;
 // through the others.
 constexpr double kScanSelectivityMax = 0.02;
 constexpr uint32_t kScanBatch = 256;
+// Full vectors are fetched this many ahead of their use.
+constexpr uint32_t kRowsAhead = 4;
+constexpr size_t kPrefetchBytesMax = 4096;
+constexpr float kRerankDeviations = 3;
 
 bool Closer(const ScoredSlot& a, const ScoredSlot& b) {
   return a.distance != b.distance ? a.distance < b.distance : a.slot < b.slot;
@@ -41,19 +45,27 @@ float VectorIndex::Impl::MetricDistance(float walk_distance) const {
 }
 
 // One kernel for every score that a user sees, so that equal vectors have equal distances.
-void VectorIndex::Impl::ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
-                                       float* out) const {
-  constexpr uint32_t kAhead = 4;
+void VectorIndex::Impl::ExactWalkDistances(const Prepared& query, const uint32_t* slots,
+                                           uint32_t count, float* out) const {
   const bool l2 = options_.metric == Metric::kL2;
   for (uint32_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) {
-      const char* next = vectors_->Row(slots[i + kAhead]);
-      for (uint32_t line = 0; line < 8 * 64; line += 64) __builtin_prefetch(next + line);
-    }
+    if (i + kRowsAhead < count) PrefetchVector(slots[i + kRowsAhead]);
     const float* row = VectorAt(slots[i]);
-    out[i] = MetricDistance(l2 ? target_.raw.f32_l2(query.data, row, options_.dim)
-                               : -target_.raw.f32_dot(query.data, row, options_.dim));
+    out[i] = l2 ? target_.raw.f32_l2(query.data, row, options_.dim)
+                : -target_.raw.f32_dot(query.data, row, options_.dim);
   }
+}
+
+void VectorIndex::Impl::ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
+                                       float* out) const {
+  ExactWalkDistances(query, slots, count, out);
+  for (uint32_t i = 0; i < count; ++i) out[i] = MetricDistance(out[i]);
+}
+
+void VectorIndex::Impl::PrefetchVector(uint32_t slot) const {
+  const char* row = vectors_->Row(slot);
+  const size_t bytes = std::min<size_t>(options_.dim * sizeof(float), kPrefetchBytesMax);
+  for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
 }
 
 bool VectorIndex::Impl::Accepts(const SearchParams& params, uint32_t slot) const {
@@ -126,30 +138,56 @@ std::vector<ScoredSlot> VectorIndex::Impl::WalkFor(const Prepared& query,
       return ctx->impl->Accepts(*ctx->params, slot);
     };
   }
-  std::vector<uint32_t> slots;
+  std::vector<Candidate> candidates;
   for (;;) {
     const WalkPool& pool = graph_->Walk(plan);
-    slots.clear();
+    candidates.clear();
     uint32_t passed_over = 0;
     for (uint32_t i = 0; i < pool.size; ++i) {
       if ((graph_->meta(pool.slot[i]) & kMetaLive) != 0) {
-        slots.push_back(pool.slot[i]);
+        candidates.push_back({pool.distance[i], pool.slot[i]});
       } else {
         ++passed_over;
       }
     }
     // Elements not committed yet, or deleted meanwhile, may have filled an unfiltered pool.
-    if (plan.filtered || passed_over == 0 || slots.size() >= want) break;
+    if (plan.filtered || passed_over == 0 || candidates.size() >= want) break;
     plan.filtered = true;
   }
-  const uint32_t rerank =
-      std::max(want, params.rerank != 0 ? params.rerank
-                                        : std::max(options_.rerank, std::max(2 * want, 20u)));
-  if (slots.size() > rerank) slots.resize(rerank);
-  std::vector<float> distances(slots.size());
-  ExactDistances(query, slots.data(), static_cast<uint32_t>(slots.size()), distances.data());
-  std::vector<Found> found(slots.size());
-  for (size_t i = 0; i < slots.size(); ++i) found[i] = {distances[i], slots[i]};
+  return Rerank(query, candidates, want, params.rerank != 0 ? params.rerank : options_.rerank);
+}
+
+// Scores candidates with the full vectors: `count` of them, or (0) as long as one may still belong
+// to the best: its distance by codes is off by more than kRerankDeviations only once in a few
+// hundred.
+std::vector<ScoredSlot> VectorIndex::Impl::Rerank(const Prepared& query,
+                                                  const std::vector<Candidate>& candidates,
+                                                  uint32_t want, uint32_t count) const {
+  const size_t least = std::min<size_t>(std::max(want, count), candidates.size());
+  std::vector<Found>
+      found;  // walk distances; until the end a heap of the best, the farthest on top
+  found.reserve(std::max<size_t>(least, want) + 1);
+  for (size_t i = 0; i < std::min<size_t>(kRowsAhead, least); ++i)
+    PrefetchVector(candidates[i].slot);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& c = candidates[i];
+    if (i >= least) {
+      if (count != 0) break;
+      const float slack = kRerankDeviations * codec_.Deviation(query.view, rows()->Row(c.slot));
+      if (c.distance - slack > found.front().distance) break;
+    }
+    if (i + kRowsAhead < candidates.size()) PrefetchVector(candidates[i + kRowsAhead].slot);
+    Found scored = {0, c.slot};
+    ExactWalkDistances(query, &c.slot, 1, &scored.distance);
+    if (found.size() == want) {
+      if (!Closer(scored, found.front())) continue;
+      std::pop_heap(found.begin(), found.end(), Closer);
+      found.pop_back();
+    }
+    found.push_back(scored);
+    std::push_heap(found.begin(), found.end(), Closer);
+  }
+  for (Found& f : found) f.distance = MetricDistance(f.distance);
   std::sort(found.begin(), found.end(), Closer);
   return found;
 }

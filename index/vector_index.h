@@ -40,8 +40,7 @@ inline constexpr uint32_t kIndexEfMax = 1u << 20;
 std::string_view MetricName(Metric metric);          // "COSINE", "L2", "IP"
 std::string_view ElementTypeName(ElementType type);  // "F32", "F16", "Q8", "Q4", "BIN"
 
-// The type that an index gets when its creator names none: Q4 where 4 bits a dimension are known to
-// be enough, Q8 below.
+// The type that an index gets when its creator names none.
 ElementType DefaultElementType(uint32_t dim);
 
 struct IndexOptions {
@@ -52,7 +51,7 @@ struct IndexOptions {
       16;  // links of a new node on each level; the base layer holds up to 2m; 2 ... kIndexMMax
   uint32_t ef_construction = 200;  // 1 ... kIndexEfMax
   uint32_t ef_default = 100;       // of a search that names none
-  uint32_t rerank = 0;             // least number of candidates scored in float32; 0: max(2k, 20)
+  uint32_t rerank = 0;             // candidates scored in float32; 0: as many as may still win
   uint64_t seed =
       0x484b5631;  // of levels and rotation; the same seed and names give the same levels
 };

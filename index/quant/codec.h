@@ -32,6 +32,8 @@ class Codec {
   QueryView MakeQuery(const float* vector, void* buffer) const;
   // `buffer` as above, for the time of the call.
   void Encode(const float* vector, void* buffer, char* row) const;
+  // Standard deviation of a row's distance by codes from the true one, in the walk's units.
+  float Deviation(const QueryView& query, const char* row) const;
   // The query that stands for a stored row.
   QueryView FromRow(const char* row, void* buffer) const;
 
@@ -48,6 +50,8 @@ class Codec {
   SpaceKind space_ = SpaceKind::kF32Dot;
   SpaceParams params_;
   uint32_t query_bytes_ = 0;
+  float encode_scale_ = 1;  // half a step; the walk's scale is a little larger
+  float deviation_ = 0;     // of the product of two unit vectors
 };
 
 }  // namespace hotkv

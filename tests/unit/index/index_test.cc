@@ -310,6 +310,57 @@ TEST_CASE("recall of the graph against an exact scan, every target", "[index]") 
   OverrideTarget("");
 }
 
+TEST_CASE("codes in a narrow cone: re-scoring goes on as long as it may change the answer",
+          "[index]") {
+  const uint32_t dim = 384;
+  Random random(21);
+  const auto common = RandomVector(&random, dim);
+  // Few directions, so that there are near neighbours to be found.
+  std::vector<std::vector<float>> directions;
+  for (int i = 0; i < 10; ++i) directions.push_back(RandomVector(&random, dim));
+  const auto in_cone = [&] {
+    auto v = common;
+    for (const auto& direction : directions) {
+      const auto weight = static_cast<float>(0.4 * (random.Uniform() - 0.5));
+      for (uint32_t i = 0; i < dim; ++i) v[i] += weight * direction[i];
+    }
+    return v;
+  };
+  IndexOptions options;
+  options.dim = dim;
+  options.type = ElementType::kQ4;
+  options.ef_construction = 60;
+  auto index = VectorIndex::Create(options, nullptr, "").value();
+  Model model{Metric::kCosine, {}};
+  for (int i = 0; i < 4200; ++i) {
+    const auto v = in_cone();
+    model.elements[std::to_string(i)] = v;
+    Put(index.get(), std::to_string(i), v);
+  }
+  const auto recall = [&](const std::vector<std::vector<float>>& queries, uint32_t rerank) {
+    size_t hits = 0;
+    for (const auto& query : queries) {
+      std::set<std::string> truth;
+      for (const auto& [distance, name] : model.Nearest(query, 10)) truth.insert(name);
+      SearchParams params;
+      params.ef = 250;
+      params.rerank = rerank;
+      const auto rows = index->Search(query, params).value();
+      for (const auto& row : rows) hits += truth.count(row.name);
+    }
+    return static_cast<double>(hits) / (10.0 * static_cast<double>(queries.size()));
+  };
+  std::vector<std::vector<float>> queries;
+  for (int i = 0; i < 25; ++i) queries.push_back(in_cone());
+  const double fixed = recall(queries, 20);
+  const double by_error = recall(queries, 0);
+  const double whole_pool = recall(queries, 250);
+  INFO("20: " << fixed << ", by error: " << by_error << ", all: " << whole_pool);
+  CHECK(whole_pool >= 0.95);
+  CHECK(by_error >= whole_pool - 0.01);
+  CHECK(by_error > fixed + 0.05);
+}
+
 TEST_CASE("a filter gets name and attributes, and gives k results", "[index]") {
   auto index = Make(16, Metric::kCosine);
   Random random(9);
