@@ -61,10 +61,11 @@ std::string NameFor(const std::vector<float>& v) {
   return std::to_string(HashBytes(bytes, 1));
 }
 
-TEST_CASE("insert, replace, delete, repair and search at the same time", "[index][threads]") {
+void ChangeAndSearch(ElementType type) {
   IndexOptions options;
   options.dim = 16;
   options.metric = Metric::kL2;
+  options.type = type;
   options.m = 16;
   options.ef_construction = 100;
   auto index = VectorIndex::Create(options, nullptr, "").value();
@@ -77,7 +78,7 @@ TEST_CASE("insert, replace, delete, repair and search at the same time", "[index
   for (int t = 0; t < 2; ++t) {
     threads.emplace_back([&, t] {
       Random random(static_cast<uint64_t>(t));
-      for (int i = 0; i < 2500; ++i) {
+      for (int i = 0; i < 1500; ++i) {
         const auto v = RandomVector(&random, 16);
         const std::string name = NameFor(v);
         auto prepared = index->Prepare(name, v, "attr:" + name);
@@ -143,6 +144,13 @@ TEST_CASE("insert, replace, delete, repair and search at the same time", "[index
     CHECK(among);
   }
   CHECK(found * 1000 >= live.size() * 999);
+}
+
+TEST_CASE("insert, replace, delete, repair and search at the same time", "[index][threads]") {
+  for (const ElementType type : {ElementType::kF32, ElementType::kQ4}) {
+    INFO(ElementTypeName(type));
+    ChangeAndSearch(type);
+  }
 }
 
 }  // namespace
