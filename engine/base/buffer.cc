@@ -94,7 +94,7 @@ void OutputChain::FillGap(size_t piece_number, std::string_view bytes) {
   HOTKV_CHECK(bytes.size() <= kGapBytes && piece_number >= pieces_popped_);
   Piece& gap = pieces_[piece_number - pieces_popped_ + head_];
   HOTKV_CHECK(gap.size == 0 && gap.release == nullptr);
-  std::memcpy(gap.data, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(gap.data, bytes.data(), bytes.size());
   gap.size = bytes.size();
   sealed_bytes_ += bytes.size();
 }
@@ -224,6 +224,7 @@ void InputBuffer::Grow(size_t needed) {
 }
 
 void InputBuffer::Append(std::string_view bytes) {
+  if (bytes.empty()) return;
   if (capacity_ - end_ < bytes.size()) Grow(bytes.size());
   std::memcpy(data_ + end_, bytes.data(), bytes.size());
   end_ += bytes.size();

@@ -73,7 +73,8 @@ class OutputChain {
 
   void Append(std::string_view bytes) {
     if (bytes.size() <= static_cast<size_t>(limit_ - position_)) [[likely]] {
-      std::memcpy(position_, bytes.data(), bytes.size());
+      // An empty view may be null, which memcpy must not get.
+      if (!bytes.empty()) std::memcpy(position_, bytes.data(), bytes.size());
       position_ += bytes.size();
       return;
     }

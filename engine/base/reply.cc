@@ -55,7 +55,7 @@ void ReplyWriter::Simple(std::string_view text) { Line('+', text); }
 void ReplyWriter::Error(std::string_view text) {
   ++errors_;
   const size_t word = std::min({text.find(' '), text.size(), sizeof(last_error_prefix_)});
-  std::memcpy(last_error_prefix_, text.data(), word);
+  if (word != 0) std::memcpy(last_error_prefix_, text.data(), word);
   last_error_prefix_size_ = static_cast<uint8_t>(word);
   Line('-', text);
 }

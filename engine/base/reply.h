@@ -58,7 +58,7 @@ class ReplyWriter {
       char* p = out_->Reserve(bytes.size() + 16);
       std::memcpy(p, &header, 8);
       p += header.size;
-      std::memcpy(p, bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(p, bytes.data(), bytes.size());  // an empty view may be null
       out_->Commit(LineEnd(p + bytes.size()));
       return;
     }

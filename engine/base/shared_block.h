@@ -24,7 +24,7 @@ class SharedBlock {
   static SharedBlock* New(size_t size) { return Make(size, size); }
   static SharedBlock* Copy(std::string_view bytes) {
     SharedBlock* block = Make(bytes.size(), bytes.size());
-    std::memcpy(block->data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(block->data(), bytes.data(), bytes.size());
     return block;
   }
 
