@@ -16,6 +16,7 @@ endfunction()
 
 # The scripts themselves: house rules, and that the kill -9 driver can fail.
 hotkv_process_test(lint 300 ${CMAKE_SOURCE_DIR}/tools/lint --fast)
+hotkv_process_test(skipped_tests_show 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/skipped_test.py)
 hotkv_process_test(lint_itself 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/lint_test.py)
 hotkv_process_test(kill9_finds_faults 300 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py --self-test)
 

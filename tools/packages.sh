@@ -86,6 +86,18 @@ need_node_clients() {
   fi
 }
 
+# report_skipped FILE: FILE is ctest's output. Names what was skipped, and fails where CI is set: there everything has to be
+# installed, and a test that does not run tests nothing.
+report_skipped() {
+  local names
+  names=$(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*$/\1/p' "$1")
+  [ -n "$names" ] || return 0
+  say ""
+  say "################ SKIPPED, so not tested (what was missing is in Testing/Temporary/LastTest.log):"
+  say "$(sed 's/^/################   /' <<<"$names")"
+  [ -z "${CI:-}" ] || { say "################ CI is set: this is a failure."; return 1; }
+}
+
 # build_preset ROOT PRESET [targets…]: configures when needed and builds; silent unless it fails.
 build_preset() {
   local root=$1 preset=$2 log
