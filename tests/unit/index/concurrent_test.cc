@@ -35,6 +35,7 @@ TEST_CASE("parallel inserts leave every element reachable, from the first on", "
   }
 }
 
+#ifdef HOTKV_TEST_HOOKS
 TEST_CASE("two inserts that have made their forward links both get linked to", "[index][threads]") {
   IndexOptions options;
   options.dim = 2;
@@ -53,6 +54,7 @@ TEST_CASE("two inserts that have made their forward links both get linked to", "
   CHECK(Find(*index, {1, 0}, 10).size() == 3);
   CHECK(index->CheckInvariants().ToString() == "OK");
 }
+#endif
 
 // Names carry a checksum of their vector, attributes repeat it: a row that mixes two elements
 // shows.

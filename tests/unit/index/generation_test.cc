@@ -333,6 +333,7 @@ TEST_CASE("a prepared element in the copy is dead there and revived by the log",
   }
 }
 
+#ifdef HOTKV_TEST_HOOKS
 TEST_CASE("an element deleted while it is being linked is unlinked again",
           "[index][generation][threads]") {
   SimEnv env(5);
@@ -384,6 +385,7 @@ TEST_CASE("an element that is deleted before it was linked, while a checkpoint c
   CHECK(again->ApplyDelete(60, "x").ok());
   CHECK(again->Count() == 50);
 }
+#endif
 
 TEST_CASE("a slot that is set, deleted and set again within the log keeps the last element",
           "[index][generation]") {
