@@ -43,6 +43,7 @@ if(TARGET hotkv-server)
     hotkv_process_test(clients_${client} 180 ${CMAKE_CURRENT_SOURCE_DIR}/clients/run.py ${server} --client ${client})
   endforeach()
 
+  hotkv_process_test(golden_vectors 120 ${CMAKE_CURRENT_SOURCE_DIR}/golden/vectors.py ${server})
   hotkv_process_test(manners 600 ${CMAKE_CURRENT_SOURCE_DIR}/process/manners.py ${server})
   hotkv_process_test(kill9 900 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py ${server} --rounds ${kill_rounds} --seed 1)
   set_tests_properties(kill9 PROPERTIES PROCESSORS 2)
