@@ -43,7 +43,7 @@ void WatchCommand(CommandContext& ctx) {
 
 void UnwatchCommand(CommandContext& ctx) {
   // Queued in a transaction it does nothing: EXEC drops the watches itself, once its locks are.
-  if (!ctx.client.in_exec) Txn::Unwatch(ctx.engine, ctx.client);
+  if (!ctx.client.in_exec) Txn::Unwatch(ctx.worker, ctx.client);
   ctx.reply.Ok();
 }
 

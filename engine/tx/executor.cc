@@ -113,7 +113,7 @@ void Executor::RejectExec(ClientState& client, std::string_view text, ReplyWrite
   client.queue_bytes = 0;
   client.in_multi = false;
   client.multi_broken = false;
-  Txn::Unwatch(*engine_, client);
+  Txn::Unwatch(*worker_, client);
   if (text.starts_with("ERR ")) text.remove_prefix(4);
   reply.Error("EXECABORT Transaction discarded because of: " + std::string(text));
 }
@@ -257,7 +257,7 @@ DispatchResult Executor::Run(ClientState& client, const CommandSpec& spec, Args 
   }
   if (client.exec_finished) {
     client.exec_finished = false;
-    Txn::Unwatch(*engine_, client);
+    Txn::Unwatch(*worker_, client);
   }
   return result;
 }

@@ -40,6 +40,10 @@ class StopGate {
     }
   }
 
+  bool IsInside(unsigned worker) const {
+    return inside_[worker].value.load(std::memory_order_relaxed) != 0;
+  }
+
   // On return no other worker is inside. `worker`: the caller's number, which must be inside, or kOutsider.
   void Stop(unsigned worker);
   void Resume();

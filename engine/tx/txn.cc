@@ -625,8 +625,9 @@ void Txn::Watch(ClientState& client, uint32_t db, const KeyRef& key) {
       {client.watch, expired});
 }
 
-void Txn::Unwatch(Engine& engine, ClientState& client) {
-  Keyspace& keyspace = engine.keyspace();
+void Txn::Unwatch(WorkerState& worker, ClientState& client) {
+  HOTKV_DCHECK(worker.engine->gate().IsInside(worker.id) && worker.txn.locked_.empty());
+  Keyspace& keyspace = worker.engine->keyspace();
   for (const WatchedKey& watched : client.watched) {
     Stripe& stripe = keyspace.stripe(keyspace.MakeRef(watched.key).stripe);
     SpinLockGuard guard(stripe.lock);

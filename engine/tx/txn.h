@@ -85,7 +85,9 @@ class Txn {
 
   // WATCH.
   void Watch(ClientState& client, uint32_t db, const KeyRef& key);
-  static void Unwatch(Engine& engine, ClientState& client);  // with no lock held
+  // By the client's worker, with no lock held and inside the stop gate: whoever has stopped the world reads the watchers
+  // of all stripes without a lock.
+  static void Unwatch(WorkerState& worker, ClientState& client);
   // A watched key has changed, or passed its time since WATCH. The watched keys' stripes are locked.
   bool WatchBroken(const ClientState& client);
   // Deletes the entry of a slot that is past its time (active expiry); the stripe is locked through LockStripe.

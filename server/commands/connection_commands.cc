@@ -159,7 +159,7 @@ void Reset(CommandContext& ctx) {
   client.multi_broken = false;
   client.queue.clear();
   client.queue_bytes = 0;
-  Txn::Unwatch(ctx.engine, client);
+  Txn::Unwatch(ctx.worker, client);
   client.db = 0;
   client.reply_mode = ReplyMode::kOn;
   client.reply.resp_version = 2;

@@ -200,7 +200,7 @@ void Worker::DestroyClosing() {
     Client& client = *closing_[i];
     server_->clients().Remove(&client);
     loop_->Remove(client);
-    Txn::Unwatch(*engine_, client);
+    Txn::Unwatch(state_, client);
     for (std::vector<Client*>* list : {&backlog_, &holding_, &waiting_, &parked_})
       std::erase(*list, &client);
     received_bytes_ += client.bytes_received - client.counted_received;

@@ -198,7 +198,9 @@ TEST_CASE("two transactions that each watch what the other writes cannot both go
         passed.fetch_add(1);
       }
       txn.CommitAndUnlock();
-      Txn::Unwatch(f.engine, client);
+      f.engine.gate().Enter(worker);
+      Txn::Unwatch(f.engine.worker(worker), client);
+      f.engine.gate().Leave(worker);
     };
     std::thread a(run, 0u, "x", "y");
     std::thread b(run, 1u, "y", "x");

@@ -473,6 +473,44 @@ TEST_CASE("writes wait while the log is behind, reads do not, and order is kept"
   CHECK(writer.Read(12) == "+OK\r\n$1\r\n1\r\n");
 }
 
+// Who has stopped the world reads the watchers of all stripes without a lock.
+TEST_CASE("a client that watches and goes away leaves the watchers alone while the world is stopped",
+          "[session]") {
+  BACKEND;
+  CommandRig rig(With(backend, {}, 2));
+  Engine& engine = rig.engine();
+  const auto watchers = [&] {
+    size_t count = 0;
+    for (uint32_t i = 0; i < engine.keyspace().stripe_count(); ++i) {
+      const StripeExtra* extra = engine.keyspace().stripe(i).extra.load();
+      if (extra != nullptr) count += extra->watchers.size();
+    }
+    return count;
+  };
+  auto gone = std::make_unique<Wire>(rig);
+  CHECK(gone->Ask("WATCH a b c\r\n", "+OK\r\n") == "+OK\r\n");
+  const Wire unwatches(rig);
+  CHECK(unwatches.Ask("WATCH d\r\n", "+OK\r\n") == "+OK\r\n");
+  const Wire resets(rig);
+  CHECK(resets.Ask("WATCH e\r\n", "+OK\r\n") == "+OK\r\n");
+  engine.gate().Stop(StopGate::kOutsider);
+  CHECK(watchers() == 5);
+  gone.reset();
+  unwatches.Send("UNWATCH\r\n");
+  resets.Send("RESET\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(kSilenceMs));
+  CHECK(watchers() == 5);
+  engine.gate().Resume();
+  CHECK(unwatches.Read(5) == "+OK\r\n");
+  CHECK(resets.Read(8) == "+RESET\r\n");
+  CHECK(Eventually([&] {
+    engine.gate().Stop(StopGate::kOutsider);
+    const bool none = watchers() == 0;
+    engine.gate().Resume();
+    return none;
+  }));
+}
+
 TEST_CASE("a paused client's later commands wait their turn", "[session]") {
   BACKEND;
   CommandRig rig(With(backend));
