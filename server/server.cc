@@ -248,6 +248,7 @@ void Server::Tick(int64_t now_ms) {
     epochs.SetWritten(closed);
     epochs.SetDurable(closed);
   }
+  AdvanceShutdown();
   gauges_.Tick(now_ms);
   FollowClock(now_ms);
 }
@@ -265,6 +266,10 @@ void Server::FollowClock(int64_t now_ms) {
   Clock::Shift(drift_us);
   Log(LogLevel::kWarning, "The system's clock was stepped by " + std::to_string(drift_us / 1000) +
                               " ms; expiry follows it from now on (clock-follow)");
+}
+
+void Server::AdvanceShutdown() {
+  if (pending_shutdown_.Advance()) RequestShutdown(ShutdownSave::kNoSave);
 }
 
 void Server::RequestShutdown(ShutdownSave save) {

@@ -61,6 +61,8 @@ class Server {
   Status StartOn(std::vector<ListenSocket> sockets);
   // Any thread. The thread that called Start sees it by shutdown_fd (an eventfd) and calls Stop.
   void RequestShutdown(ShutdownSave save);
+  // Stops the server once the snapshot that a SHUTDOWN waits for has ended. Any thread.
+  void AdvanceShutdown();
   bool shutting_down() const { return shutting_down_.load(std::memory_order_acquire); }
   int shutdown_fd() const { return shutdown_fd_; }
   // Takes a last snapshot where one is due, lets replies go out, ends workers and log. False when

@@ -23,6 +23,7 @@ namespace acl = acl_category;
 constexpr int64_t kMillisPerSecond = 1000;
 constexpr int64_t kInt64Max = std::numeric_limits<int64_t>::max();
 constexpr int64_t kInt64Min = std::numeric_limits<int64_t>::min();
+constexpr std::string_view kShutdownFailed = "ERR Errors trying to SHUTDOWN. Check logs.";
 constexpr std::string_view kNoDisk = "ERR this server keeps nothing on disk";
 
 // --- snapshots ---
@@ -152,30 +153,24 @@ void Shutdown(CommandContext& ctx) {
     return Client::Of(ctx.client)
         .Park(never, 0, Client::ParkKind::kInternal);  // the connection ends with the server
   }
-  constexpr std::string_view kFailed = "ERR Errors trying to SHUTDOWN. Check logs.";
   const Result<uint64_t> snapshot = disk->BeginSnapshot(SnapshotReason::kSave);
-  if (!snapshot.ok() && !options.force) return ctx.reply.Error(kFailed);
-  const uint64_t attempt = server.pending_shutdown().Begin();
+  if (!snapshot.ok() && !options.force) return ctx.reply.Error(kShutdownFailed);
   const bool begun = snapshot.ok();
   const uint64_t number = begun ? *snapshot : 0;
-  const auto done = [=, &server, stop_requested = false](Client& client, bool) mutable {
-    if (stop_requested) return false;
-    if (!server.pending_shutdown().Holds(attempt)) {
-      client.reply.Error(kFailed);
-      return true;
-    }
+  using Step = PendingShutdown::Step;
+  const uint64_t attempt = server.pending_shutdown().Begin([=, force = options.force] {
     const SnapshotState state = begun ? disk->StateOf(number) : SnapshotState::kFailed;
-    if (state == SnapshotState::kRunning) return false;
-    if (state == SnapshotState::kFailed && !options.force) {
-      Log(LogLevel::kWarning,
-          "Not shut down: the snapshot failed: " + disk->GetStatus().last_snapshot_error);
-      server.pending_shutdown().Abort();
-      client.reply.Error(kFailed);
-      return true;
-    }
-    stop_requested = true;
-    server.RequestShutdown(ShutdownSave::kNoSave);
-    return false;
+    if (state == SnapshotState::kRunning) return Step::kWait;
+    if (state == SnapshotState::kDone || force) return Step::kStop;
+    Log(LogLevel::kWarning,
+        "Not shut down: the snapshot failed: " + disk->GetStatus().last_snapshot_error);
+    return Step::kGiveUp;
+  });
+  const auto done = [&server, attempt](Client& client, bool) {
+    server.AdvanceShutdown();
+    if (server.pending_shutdown().Holds(attempt)) return false;
+    client.reply.Error(kShutdownFailed);
+    return true;
   };
   Client::Of(ctx.client).Park(done, 0, Client::ParkKind::kInternal);
 }

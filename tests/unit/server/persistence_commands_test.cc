@@ -174,6 +174,41 @@ TEST_CASE("SHUTDOWN SAVE: the stop comes after the snapshot; ABORT and a failure
   REQUIRE(Eventually([&] { return rig.server().shutting_down(); }));
 }
 
+TEST_CASE("SHUTDOWN SAVE is obeyed although its client has gone") {
+  FakeDisk disk;
+  CommandRig rig({.workers = 2, .disk = &disk});
+  const bool resets = GENERATE(false, true);
+  CHECK(rig("PING") == "+PONG");
+  {
+    const std::unique_ptr<RespClient> gone = rig.Connect();
+    gone->Append({"SHUTDOWN", "SAVE"});
+    REQUIRE(gone->Flush().ok());
+    REQUIRE(Eventually([&] { return disk.reasons().size() == 1; }));
+    if (resets) CHECK(rig("CLIENT KILL TYPE normal SKIPME yes") == ":1");
+  }
+  REQUIRE(Eventually([&] { return rig.Info("clients", "connected_clients") == "1"; }));
+  CHECK_FALSE(rig.server().shutting_down());
+  disk.Finish(1, SnapshotState::kDone);
+  REQUIRE(Eventually([&] { return rig.server().shutting_down(); }));
+}
+
+TEST_CASE("SHUTDOWN SAVE of a client that has gone can still be aborted") {
+  FakeDisk disk;
+  CommandRig rig({.disk = &disk});
+  {
+    const std::unique_ptr<RespClient> gone = rig.Connect();
+    gone->Append({"SHUTDOWN", "SAVE"});
+    REQUIRE(gone->Flush().ok());
+    REQUIRE(Eventually([&] { return disk.reasons().size() == 1; }));
+  }
+  REQUIRE(Eventually([&] { return rig.Info("clients", "connected_clients") == "1"; }));
+  CHECK(rig("SHUTDOWN ABORT") == "+OK");
+  disk.Finish(1, SnapshotState::kDone);
+  CHECK(rig("SHUTDOWN ABORT") == "-ERR No shutdown in progress.");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // three ticks
+  CHECK_FALSE(rig.server().shutting_down());
+}
+
 TEST_CASE("SHUTDOWN without a log: a snapshot where save points are set") {
   FakeDisk disk;
   {
