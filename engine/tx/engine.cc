@@ -9,6 +9,8 @@ namespace hotkv {
 
 namespace {
 
+constexpr size_t kEvictedPerClockRead = 16;
+constexpr uint64_t kTtlSamples = 256;
 constexpr int64_t kExpireCycleMs = 100;
 constexpr int64_t kExpireIdleCycleMs = 1000;  // the next cycle, where the last one found little
 constexpr unsigned kStripesPerClockRead = 16;
@@ -34,6 +36,7 @@ WorkerState::WorkerState(Engine* engine_in, unsigned id_in, uint32_t command_cou
       engine(engine_in),
       reclaim_slot(engine_in->reclaim().Register()),
       txn(engine_in, this),
+      random(engine_in->options().keyspace.hash_seed + id_in + 1),
       per_command(std::make_unique<CommandCounters[]>(command_count)) {}
 
 void ObjectTable::Add(Object* object) {
@@ -245,6 +248,36 @@ Engine::Totals Engine::CountDb(uint32_t db) {
     totals.table_bytes += static_cast<int64_t>(table->memory_bytes());
   }
   return totals;
+}
+
+int64_t Engine::AverageTtlMs(uint32_t db, int64_t now_ms) {
+  if (loading.load(std::memory_order_acquire)) return 0;
+  uint64_t left = kTtlSamples;
+  double sum = 0;
+  for (uint32_t i = 0; i < keyspace_.stripe_count() && left > 0; ++i) {
+    Stripe& stripe = keyspace_.stripe(i);
+    if (stripe.table(db) == nullptr) continue;
+    SpinLockGuard guard(stripe.lock);
+    Table* table = stripe.table(db);
+    if (table == nullptr || table->sums().volatile_keys == 0) continue;
+    for (uint32_t c = 0; c < table->chunk_count() && left > 0; ++c) {
+      table->ForEachInChunk(c, [&](Entry** slot) {
+        if (left == 0 || !(*slot)->has_expiry()) return;
+        --left;
+        sum += static_cast<double>(std::max<int64_t>(0, (*slot)->expire_at_ms() - now_ms));
+      });
+    }
+  }
+  const uint64_t seen = kTtlSamples - left;
+  return seen == 0 ? 0 : static_cast<int64_t>(sum / static_cast<double>(seen));
+}
+
+uint64_t Engine::WaitedNs(WaitCause cause) const {
+  uint64_t sum = 0;
+  for (const auto& worker : workers_) {
+    sum += worker->waited_ns[static_cast<size_t>(cause)].load(std::memory_order_relaxed);
+  }
+  return sum;
 }
 
 Engine::Totals Engine::CountTotals() {

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/random.h"
 #include "engine/base/reclaim.h"
 #include "engine/base/result.h"
 #include "engine/commands/command_spec.h"
@@ -40,6 +41,16 @@ struct CommandCounters {
   std::atomic<uint64_t> failed{0};
 };
 
+// What a command can wait for; the time is not part of its run time.
+enum class WaitCause : uint8_t {
+  kStripe,      // another command's lock
+  kStop,        // a command that has the whole keyspace for itself, or to become that
+  kLog,         // the log is behind
+  kPause,       // CLIENT PAUSE
+  kDurability,  // its reply, for the log to be durable (appendfsync always)
+  kCount,
+};
+
 inline void AddRelaxed(std::atomic<uint64_t>& counter, uint64_t n) {
   // One writer: no read-modify-write instruction needed.
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -63,9 +74,14 @@ struct alignas(64) WorkerState {
   std::atomic<uint64_t> hits{0};
   std::atomic<uint64_t> misses{0};
   std::atomic<uint64_t> expired_keys{0};
+  std::atomic<uint64_t> evicted_keys{0};
   std::atomic<uint64_t> changes{0};  // effects since start
   std::atomic<uint64_t> commands{0};
   std::atomic<uint64_t> error_replies{0};
+  std::atomic<uint64_t> waited_ns[static_cast<size_t>(WaitCause::kCount)] = {};
+  void AddWait(WaitCause cause, uint64_t ns) { AddRelaxed(waited_ns[static_cast<size_t>(cause)], ns); }
+  uint64_t blocked_ns = 0;  // of the command that runs: waiting for stripes and for the others to stop
+  Random random;
   uint64_t cycle_mark = 0;  // CPU cycle counter at the end of the last command: one read a command
   std::unique_ptr<CommandCounters[]> per_command;
 };
@@ -183,6 +199,9 @@ class Engine {
   Totals CountTotals();
   // Keys and volatile keys of one database.
   Totals CountDb(uint32_t db);
+  // Mean time to live of a database's volatile keys in ms, estimated from a few of them; 0: there is none.
+  int64_t AverageTtlMs(uint32_t db, int64_t now_ms);
+  uint64_t WaitedNs(WaitCause cause) const;  // over all workers
   uint64_t SumOverWorkers(std::atomic<uint64_t> WorkerState::*counter) const;
 
   // Order-free digest of the whole keyspace or one database (DEBUG DIGEST). Requires the stop word or no workers.

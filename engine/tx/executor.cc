@@ -207,10 +207,13 @@ DispatchResult Executor::Dispatch(ClientState& client, const CommandSpec* spec, 
   if (MustWait(*spec, client)) return {.kind = DispatchResult::Kind::kRetry, .spec = spec};
   const uint64_t errors = reply.errors();
   const uint64_t start = worker_->cycle_mark != 0 ? worker_->cycle_mark : CycleNow();
+  worker_->blocked_ns = 0;
   DispatchResult result = Run(client, *spec, args, reply);
   worker_->cycle_mark = CycleNow();
   result.spec = spec;
-  result.run_ns = CyclesToNs(worker_->cycle_mark - start);
+  const uint64_t whole_ns = CyclesToNs(worker_->cycle_mark - start);
+  result.blocked_ns = std::min(worker_->blocked_ns, whole_ns);
+  result.run_ns = whole_ns - result.blocked_ns;
   CommandCounters& counters = worker_->per_command[spec->id];
   AddRelaxed(counters.calls, 1);
   AddRelaxed(counters.nanoseconds, result.run_ns);

@@ -24,7 +24,8 @@ struct DispatchResult {
   Kind kind = Kind::kDone;
   uint64_t hold_epoch = 0;  // under appendfsync always the reply waits until this epoch is durable
   const CommandSpec* spec = nullptr;  // what ran (the subcommand); null for an unknown command
-  uint64_t run_ns = 0;
+  uint64_t run_ns = 0;      // without blocked_ns
+  uint64_t blocked_ns = 0;  // waiting for stripes' locks and for other workers to stop
 };
 
 class Executor {

@@ -23,10 +23,14 @@ class StopGate {
   explicit StopGate(unsigned workers)
       : workers_(workers), inside_(std::make_unique<Flag[]>(workers)) {}
 
-  void Enter(unsigned worker) {
+  // True when it had to wait.
+  bool Enter(unsigned worker) {
     // seq_cst on both sides: either Stop sees this worker inside, or the worker sees the stop word.
     inside_[worker].value.store(1, std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) [[unlikely]] EnterSlow(worker);
+    if (!stop_.load(std::memory_order_seq_cst)) [[likely]]
+      return false;
+    EnterSlow(worker);
+    return true;
   }
   void Leave(unsigned worker) {
     inside_[worker].value.store(0, std::memory_order_seq_cst);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/base/check.h"
+#include "engine/base/cycle_clock.h"
 #include "engine/base/sync_point.h"
 #include "engine/tx/client_state.h"
 #include "engine/tx/engine.h"
@@ -43,7 +44,8 @@ void Txn::Begin(int64_t now_ms) {
 
 void Txn::LockKey(const KeyRef& key) {
   Stripe& stripe = engine_->keyspace().stripe(key.stripe);
-  stripe.lock.Lock();
+  if (!stripe.lock.TryLock()) [[unlikely]]
+    LockContended(stripe);
   locked_.push_back(&stripe);
 }
 
@@ -51,13 +53,28 @@ void Txn::LockKeys(std::span<const KeyRef> keys) {
   for (const KeyRef& key : keys) locked_.push_back(&engine_->keyspace().stripe(key.stripe));
   std::sort(locked_.begin(), locked_.end());
   locked_.erase(std::unique(locked_.begin(), locked_.end()), locked_.end());
-  for (Stripe* stripe : locked_) stripe->lock.Lock();
+  for (Stripe* stripe : locked_) {
+    if (!stripe->lock.TryLock()) [[unlikely]]
+      LockContended(*stripe);
+  }
 }
 
 void Txn::StopWorld() {
   HOTKV_CHECK(locked_.empty());
+  const uint64_t start = CycleNow();
   engine_->gate().Stop(worker_->id);
+  const uint64_t ns = CyclesToNs(CycleNow() - start);
+  worker_->blocked_ns += ns;
+  worker_->AddWait(WaitCause::kStop, ns);
   holds_all_ = true;
+}
+
+void Txn::LockContended(Stripe& stripe) {
+  const uint64_t start = CycleNow();
+  stripe.lock.Lock();
+  const uint64_t ns = CyclesToNs(CycleNow() - start);
+  worker_->blocked_ns += ns;
+  worker_->AddWait(WaitCause::kStripe, ns);
 }
 
 uint64_t Txn::CommitAndUnlock() {
@@ -600,7 +617,8 @@ void Txn::SwapDb(uint32_t a, uint32_t b) {
 void Txn::LockStripe(Stripe& stripe) {
   if (holds_all_) return;
   HOTKV_DCHECK(locked_.empty());
-  stripe.lock.Lock();
+  if (!stripe.lock.TryLock()) [[unlikely]]
+    LockContended(stripe);
   locked_.push_back(&stripe);
 }
 

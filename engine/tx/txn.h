@@ -103,6 +103,7 @@ class Txn {
     SharedBlockRef large;
   };
 
+  void LockContended(Stripe& stripe);
   Stripe& StripeOf(const KeyRef& key);
   enum class Why : uint8_t { kChange, kExpiry };
   // large: the block that holds effect.bytes where these are over kInlineOperandBytesMax; null: they are copied.

@@ -49,6 +49,10 @@ EngineCounters ReadCounters(Engine& engine) {
   out.hits = engine.SumOverWorkers(&WorkerState::hits);
   out.misses = engine.SumOverWorkers(&WorkerState::misses);
   out.expired_keys = engine.SumOverWorkers(&WorkerState::expired_keys);
+  out.evicted_keys = engine.SumOverWorkers(&WorkerState::evicted_keys);
+  for (size_t cause = 0; cause < static_cast<size_t>(WaitCause::kCount); ++cause) {
+    out.waited_ns.push_back(engine.WaitedNs(static_cast<WaitCause>(cause)));
+  }
   out.error_replies = engine.SumOverWorkers(&WorkerState::error_replies);
   out.per_command.resize(engine.commands().count());
   for (unsigned w = 0; w < engine.workers(); ++w) {
@@ -70,7 +74,8 @@ CommandRecorder::CommandRecorder(Engine& engine)
       latencies_(workers_, engine.commands().count()),
       errors_(std::make_unique<WorkerErrors[]>(workers_)) {}
 
-void CommandRecorder::RecordSlow(const SlowCommand& command) {
+std::optional<uint64_t> CommandRecorder::RecordSlow(const SlowCommand& command) {
+  std::optional<uint64_t> id;
   const int64_t now_s = Clock::NowMs() / kMillisPerSecond;
   const int64_t run_us = command.run_ns / kNanosPerMicro;
   const int64_t slower_than = slower_than_us_.load(std::memory_order_relaxed);
@@ -82,10 +87,11 @@ void CommandRecorder::RecordSlow(const SlowCommand& command) {
     entry.waited_us = command.waited_ns / kNanosPerMicro;
     entry.client_addr = command.client_addr;
     entry.client_name = command.client_name;
-    slowlog_.Add(std::move(entry), WithoutSecrets(command.spec, command.args));
+    id = slowlog_.Add(std::move(entry), WithoutSecrets(command.spec, command.args));
   }
   const bool fast = command.spec != nullptr && command.spec->Has(command_flag::kFast);
   monitor_.Add(fast ? "fast-command" : "command", command.run_ns / kNanosPerMilli, now_s);
+  return id;
 }
 
 void CommandRecorder::RecordError(unsigned worker, std::string_view prefix) {
@@ -156,7 +162,11 @@ EngineCounters CommandRecorder::Since(const EngineCounters& now) const {
   out.hits = Minus(now.hits, baseline_.hits);
   out.misses = Minus(now.misses, baseline_.misses);
   out.expired_keys = Minus(now.expired_keys, baseline_.expired_keys);
+  out.evicted_keys = Minus(now.evicted_keys, baseline_.evicted_keys);
   out.error_replies = Minus(now.error_replies, baseline_.error_replies);
+  for (size_t i = 0; i < std::min(out.waited_ns.size(), baseline_.waited_ns.size()); ++i) {
+    out.waited_ns[i] = Minus(out.waited_ns[i], baseline_.waited_ns[i]);
+  }
   const size_t known = std::min(out.per_command.size(), baseline_.per_command.size());
   for (size_t i = 0; i < known; ++i) {
     const EngineCounters::Command& before = baseline_.per_command[i];

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,9 @@ struct EngineCounters {
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t expired_keys = 0;
+  uint64_t evicted_keys = 0;
   uint64_t error_replies = 0;
+  std::vector<uint64_t> waited_ns;   // by WaitCause
   std::vector<Command> per_command;  // by command number
 };
 EngineCounters ReadCounters(Engine& engine);
@@ -66,7 +69,8 @@ class CommandRecorder {
     }
     return run_ns >= attention_ns_.load(std::memory_order_relaxed);
   }
-  void RecordSlow(const SlowCommand& command);
+  // The slow log's number of it; none where only the latency monitor wants it.
+  std::optional<uint64_t> RecordSlow(const SlowCommand& command);
   // prefix: "ERR", "WRONGTYPE", ... At most kErrorPrefixesMax different ones are told apart.
   void RecordError(unsigned worker, std::string_view prefix);
 

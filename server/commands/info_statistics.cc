@@ -134,8 +134,20 @@ void WriteKeyspaceInfo(const InfoContext& ctx) {
   for (uint32_t db = 0; db < engine.keyspace().databases(); ++db) {
     if (engine.keyspace().Size(db) == 0) continue;
     const Engine::Totals totals = engine.CountDb(db);
-    ctx.out.Line(fmt::format("db{}", db), fmt::format("keys={},expires={},avg_ttl=0,subexpiry=0",
-                                                      totals.keys, totals.volatile_keys));
+    const int64_t ttl_ms = engine.AverageTtlMs(db, ctx.now_ms);
+    ctx.out.Line(fmt::format("db{}", db),
+                 fmt::format("keys={},expires={},avg_ttl={},subexpiry=0", totals.keys,
+                             totals.volatile_keys, ttl_ms));
+  }
+}
+
+// How long commands have waited, by cause: not part of their run times.
+void WriteWaits(const InfoContext& ctx) {
+  constexpr std::string_view kNames[] = {"stripe", "stop", "log", "pause", "durability"};
+  static_assert(std::size(kNames) == static_cast<size_t>(WaitCause::kCount));
+  const std::vector<uint64_t> waited_ns = CountersOf(ctx.server).waited_ns;
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    ctx.out.Line(fmt::format("hotkv_wait_{}_usec", kNames[i]), waited_ns[i] / kNanosPerMicro);
   }
 }
 
@@ -167,6 +179,7 @@ void WriteHotkvInfo(const InfoContext& ctx) {
   out.Line("hotkv_writes_wait", epochs.writes_wait());
   out.Line("hotkv_write_denial", disk_denied ? "disk" : memory_denied ? "memory" : "none");
   if (disk_denied) out.Line("hotkv_write_denial_reason", SafeName(engine.disk_denied_reason()));
+  WriteWaits(ctx);
   if (DurabilityControl* disk = ctx.server.durability_or_null()) {
     const DurabilityStatus status = disk->GetStatus();
     out.Line("hotkv_appendfsync", status.fsync_policy);

@@ -68,7 +68,7 @@ void SlowlogHelp(CommandContext& ctx) {
             {"GET [<count>] [WITHWAITS]",
              "    The newest entries (default: 10, -1: all). An entry is: id, time, microseconds",
              "    it ran, arguments, client's address, client's name; with WITHWAITS also the",
-             "    microseconds that it waited before it ran.", "LEN",
+             "    microseconds that it, or its reply, waited.", "LEN",
              "    How many entries there are.", "RESET", "    Forget them."});
 }
 

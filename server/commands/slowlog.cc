@@ -31,12 +31,20 @@ void Slowlog::SetCapacity(size_t capacity) {
   if (entries_.size() > capacity_) entries_.resize(capacity_);
 }
 
-void Slowlog::Add(SlowlogEntry entry, std::span<const std::string_view> args) {
+uint64_t Slowlog::Add(SlowlogEntry entry, std::span<const std::string_view> args) {
   entry.args = ShortenArguments(args);
   const std::lock_guard<std::mutex> lock(mutex_);
-  entry.id = next_id_++;
+  const uint64_t id = entry.id = next_id_++;
   entries_.push_front(std::move(entry));
   if (entries_.size() > capacity_) entries_.resize(capacity_);
+  return id;
+}
+
+void Slowlog::AddWait(uint64_t id, int64_t microseconds) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [id](const SlowlogEntry& entry) { return entry.id == id; });
+  if (found != entries_.end()) found->waited_us += microseconds;
 }
 
 std::vector<SlowlogEntry> Slowlog::Newest(size_t count) const {

@@ -33,8 +33,10 @@ class Slowlog {
 
   // Keeps the newest `capacity` entries.
   void SetCapacity(size_t capacity);
-  // Sets entry.id; args are shortened here.
-  void Add(SlowlogEntry entry, std::span<const std::string_view> args);
+  // Sets entry.id, which it returns; args are shortened here.
+  uint64_t Add(SlowlogEntry entry, std::span<const std::string_view> args);
+  // An entry's reply has waited for durability; nothing happens when the entry is gone.
+  void AddWait(uint64_t id, int64_t microseconds);
   std::vector<SlowlogEntry> Newest(size_t count) const;
   size_t size() const;
   void Clear();

@@ -24,6 +24,7 @@ namespace hotkv {
 class Server;
 class Worker;
 struct CommandSpec;
+enum class WaitCause : uint8_t;
 
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext };
 
@@ -107,6 +108,7 @@ class Client final : public ClientState, public Connection {
   bool in_backlog = false;     // has requests left of an earlier turn
   bool waits = false;          // its next command waits for the log or the end of a pause
   int64_t waits_since_ns = 0;  // monotonic; 0: that command has not waited
+  WaitCause wait_cause{};      // of the last wait
   bool parked = false;
   bool peer_closed = false;  // closed once what it sent has been executed and answered
   ParkKind park_kind = ParkKind::kBlocking;
@@ -116,6 +118,7 @@ class Client final : public ClientState, public Connection {
   struct Hold {
     uint64_t begin;
     uint64_t epoch;
+    int64_t since_ns;
   };
   std::deque<Hold> holds;
   uint64_t held_replies = 0;  // since the first hold began

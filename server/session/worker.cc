@@ -83,7 +83,7 @@ void Worker::Run(IoBackend backend) {
   bool more_work = false;
   while (!MayEnd()) {
     loop_->Wait(WaitTimeUs(more_work));
-    engine_->gate().Enter(id_);
+    EnterGate();
     Turn();
     more_work = engine_->TurnEnd(state_, kTurnEndBudgetNs);
     engine_->gate().Leave(id_);
@@ -95,6 +95,11 @@ void Worker::Run(IoBackend backend) {
   for (const auto& client : clients_) CloseLater(*client);
   DestroyClosing();
   engine_->gate().Leave(id_);
+}
+
+void Worker::EnterGate() {
+  const uint64_t start = CycleNow();
+  if (engine_->gate().Enter(id_)) state_.AddWait(WaitCause::kStop, CyclesToNs(CycleNow() - start));
 }
 
 // Asked to stop, and replies that wait for the log or the network have gone or had their time.

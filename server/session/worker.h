@@ -16,8 +16,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -37,6 +39,7 @@ namespace hotkv {
 class Engine;
 class Server;
 struct WorkerState;
+enum class WaitCause : uint8_t;
 
 class Worker final : public LoopEvents {
  public:
@@ -89,6 +92,7 @@ class Worker final : public LoopEvents {
   enum class Stop : uint8_t { kNo, kBudget, kBlocked };
 
   void Run(IoBackend backend);
+  void EnterGate();
   void Turn();
   bool MayEnd();
   void RefreshLimits();
@@ -105,12 +109,16 @@ class Worker final : public LoopEvents {
   Stop RunUnusual(Client& client, const CommandSpec* spec, Args args);
   Stop DispatchByReplyMode(Client& client, const CommandSpec* spec, Args args);
   Stop Dispatch(Client& client, const CommandSpec* spec, Args args);
-  void WaitLater(Client& client);
-  void Account(Client& client, const DispatchResult& result, Args args, uint64_t errors_before);
+  void WaitLater(Client& client, WaitCause cause);
+  // Returns the slow log's number where the command is in it.
+  std::optional<uint64_t> Account(Client& client, const DispatchResult& result, Args args, uint64_t errors_before);
+  std::optional<uint64_t> RecordSlow(Client& client, const DispatchResult& result, Args args, int64_t waited_ns);
   void ProtocolError(Client& client);
 
   void Hold(Client& client, uint64_t begin, uint64_t epoch);
   void ReleaseHolds();
+  void EndHold(Client& client);
+  void EndSlowWaits(uint64_t epoch);
   void FailHolds();
   void SetSendLimit(Client& client);
   void RetryWaiting();
@@ -167,6 +175,13 @@ class Worker final : public LoopEvents {
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<Client*> closing_;
   std::vector<Client*> backlog_;  // have requests left of an earlier turn
+  // Entries of the slow log whose replies wait for the log.
+  struct SlowWait {
+    uint64_t slowlog_id;
+    uint64_t epoch;
+    int64_t since_ns;
+  };
+  std::deque<SlowWait> slow_waits_;
   std::vector<Client*> holding_;  // have replies that wait for the log
   std::vector<Client*> waiting_;  // whose next command waits for the log or a pause
   std::vector<Client*> parked_;

@@ -205,7 +205,7 @@ Worker::Stop Worker::RunUnusual(Client& client, const CommandSpec* spec, Args ar
     return Stop::kNo;
   }
   if (spec != nullptr && server_->pause().Holds(*spec, client, state_.now_ms)) {
-    WaitLater(client);
+    WaitLater(client, WaitCause::kPause);
     return Stop::kBlocked;
   }
   client.last_command = spec;
@@ -237,8 +237,9 @@ Worker::Stop Worker::DispatchByReplyMode(Client& client, const CommandSpec* spec
 }
 
 // Its next command is tried again when the log has moved or the pause is over.
-void Worker::WaitLater(Client& client) {
+void Worker::WaitLater(Client& client, WaitCause cause) {
   client.waits = true;
+  client.wait_cause = cause;
   if (client.waits_since_ns == 0) client.waits_since_ns = Clock::MonotonicNs();
   waiting_.push_back(&client);
 }
@@ -248,45 +249,59 @@ Worker::Stop Worker::Dispatch(Client& client, const CommandSpec* spec, Args args
   const uint64_t errors_before = client.reply.errors();
   const DispatchResult result = executor_.Dispatch(client, spec, args, client.reply);
   if (result.kind == DispatchResult::Kind::kRetry) [[unlikely]] {
-    WaitLater(client);
+    WaitLater(client, WaitCause::kLog);
     return Stop::kBlocked;
   }
   client.last_command = result.spec;
-  Account(client, result, args, errors_before);
-  if (always_ && !disk_denied_) [[unlikely]]
+  const std::optional<uint64_t> slowlog_id = Account(client, result, args, errors_before);
+  if (always_ && !disk_denied_) [[unlikely]] {
     Hold(client, begin, result.hold_epoch);
+    if (slowlog_id && !client.holds.empty()) {
+      slow_waits_.push_back({*slowlog_id, client.holds.back().epoch, Clock::MonotonicNs()});
+    }
+  }
   return state_.cycle_mark > slice_end_cycles_ ? Stop::kBudget : Stop::kNo;
 }
 
-void Worker::Account(Client& client, const DispatchResult& result, Args args,
-                     uint64_t errors_before) {
+std::optional<uint64_t> Worker::Account(Client& client, const DispatchResult& result, Args args,
+                         uint64_t errors_before) {
   CommandRecorder& recorder = server_->recorder();
   const uint64_t errors = client.reply.errors() - errors_before;
   if (errors > 0) [[unlikely]] {
     AddRelaxed(state_.error_replies, errors);
     recorder.RecordError(id_, client.reply.last_error_prefix());
   }
-  int64_t waited_ns = 0;
+  auto waited_ns = static_cast<int64_t>(result.blocked_ns);
   if (client.waits_since_ns != 0) [[unlikely]] {
-    waited_ns = Clock::MonotonicNs() - std::exchange(client.waits_since_ns, 0);
+    const auto run_ns = static_cast<int64_t>(result.run_ns + result.blocked_ns);
+    const int64_t since_ns = std::exchange(client.waits_since_ns, 0);
+    const int64_t before_ns = std::max<int64_t>(0, Clock::MonotonicNs() - since_ns - run_ns);
+    state_.AddWait(client.wait_cause, static_cast<uint64_t>(before_ns));
+    waited_ns += before_ns;
   }
-  if (result.spec == nullptr) return;
-  const auto run_ns = static_cast<int64_t>(result.run_ns);
-  if (recorder.Record(id_, result.spec->id, run_ns)) [[unlikely]] {
-    SlowCommand slow;
-    slow.spec = result.spec;
-    slow.args = args;
-    slow.run_ns = run_ns;
-    slow.waited_ns = std::max<int64_t>(0, waited_ns - run_ns);
-    slow.client_addr = client.peer_address;
-    {
-      std::lock_guard<std::mutex> lock(client.shared.mutex);
-      slow.client_name = client.shared.name;
-    }
-    recorder.RecordSlow(slow);
+  if (result.spec == nullptr) return {};
+  std::optional<uint64_t> slowlog_id;
+  if (recorder.Record(id_, result.spec->id, static_cast<int64_t>(result.run_ns))) [[unlikely]] {
+    slowlog_id = RecordSlow(client, result, args, waited_ns);
   }
   if (result.run_ns > kSlowCommandNs) [[unlikely]]
     RefreshTime();
+  return slowlog_id;
+}
+
+std::optional<uint64_t> Worker::RecordSlow(Client& client, const DispatchResult& result, Args args,
+                            int64_t waited_ns) {
+  SlowCommand slow;
+  slow.spec = result.spec;
+  slow.args = args;
+  slow.run_ns = static_cast<int64_t>(result.run_ns);
+  slow.waited_ns = waited_ns;
+  slow.client_addr = client.peer_address;
+  {
+    std::lock_guard<std::mutex> lock(client.shared.mutex);
+    slow.client_name = client.shared.name;
+  }
+  return server_->recorder().RecordSlow(slow);
 }
 
 // Replies from `begin` on wait for the epoch. What is behind a waiting reply waits with it,
@@ -301,7 +316,7 @@ void Worker::Hold(Client& client, uint64_t begin, uint64_t epoch) {
     if (!client.in_holding) holding_.push_back(&client);
     client.in_holding = true;
   }
-  client.holds.push_back({begin, epoch});
+  client.holds.push_back({begin, epoch, Clock::MonotonicNs()});
   sync_wanted_ = true;
 }
 
@@ -309,10 +324,25 @@ void Worker::SetSendLimit(Client& client) {
   client.send_limit = client.holds.empty() ? UINT64_MAX : client.holds.front().begin;
 }
 
+void Worker::EndHold(Client& client) {
+  const int64_t waited_ns = Clock::MonotonicNs() - client.holds.front().since_ns;
+  state_.AddWait(WaitCause::kDurability, static_cast<uint64_t>(waited_ns));
+  client.holds.pop_front();
+}
+
+void Worker::EndSlowWaits(uint64_t epoch) {
+  const int64_t now_ns = Clock::MonotonicNs();
+  std::erase_if(slow_waits_, [&](const SlowWait& wait) {
+    if (wait.epoch > epoch) return false;
+    server_->recorder().slowlog().AddWait(wait.slowlog_id, (now_ns - wait.since_ns) / 1000);
+    return true;
+  });
+}
+
 void Worker::ReleaseHolds() {
+  EndSlowWaits(durable_);
   std::erase_if(holding_, [&](Client* client) {
-    while (!client->holds.empty() && client->holds.front().epoch <= durable_)
-      client->holds.pop_front();
+    while (!client->holds.empty() && client->holds.front().epoch <= durable_) EndHold(*client);
     SetSendLimit(*client);
     loop_->QueueSend(*client);
     client->in_holding = !client->holds.empty();
@@ -324,6 +354,7 @@ void Worker::ReleaseHolds() {
 // errors that say so.
 void Worker::FailHolds() {
   const std::string reason = engine_->disk_denied_reason();
+  EndSlowWaits(UINT64_MAX);
   for (Client* client : holding_) {
     client->in_holding = false;
     if (client->holds.empty()) continue;
@@ -333,7 +364,7 @@ void Worker::FailHolds() {
           "MISCONF The log could not be made durable, the outcome of this command is unknown: " +
           reason);
     }
-    client->holds.clear();
+    while (!client->holds.empty()) EndHold(*client);
     SetSendLimit(*client);
     loop_->QueueSend(*client);
   }

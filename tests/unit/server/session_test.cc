@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "server/session/worker.h"
 #include "tests/unit/server/command_rig.h"
 
@@ -473,6 +474,99 @@ TEST_CASE("writes wait while the log is behind, reads do not, and order is kept"
   CHECK(writer.Read(12) == "+OK\r\n$1\r\n1\r\n");
 }
 
+// The value of one of INFO's sums, which no client shows while replies are held.
+uint64_t WaitedUs(CommandRig& rig, WaitCause cause) { return rig.engine().WaitedNs(cause) / 1000; }
+
+// A slow log's entry as `SLOWLOG GET 1 WITHWAITS` tells it.
+const SlowlogEntry Newest(CommandRig& rig, std::string_view command) {
+  for (const SlowlogEntry& entry : rig.server().recorder().slowlog().Newest(100)) {
+    if (entry.args[0] == command) return entry;
+  }
+  FAIL("not in the slow log: " << command);
+  return {};
+}
+
+constexpr int64_t kHeldMs = 50;
+void Hold() { std::this_thread::sleep_for(std::chrono::milliseconds(kHeldMs)); }
+
+// Whatever held it, and however long this machine made it wait: the wait is no part of its run time, and is told apart.
+TEST_CASE("what a command waits for is told apart from its run time, by cause", "[session]") {
+  BACKEND;
+  FakeDisk disk;
+  CommandRigOptions options = With(backend, {"--slowlog-log-slower-than", "0"}, 2);
+  options.disk = &disk;
+  CommandRig rig(options);
+  Engine& engine = rig.engine();
+  WaitCause cause = WaitCause::kCount;
+  const Wire wire(rig);
+  CHECK(wire.Ask("PING\r\n", "+PONG\r\n") == "+PONG\r\n");
+  engine.active_expire = false;  // would meet the held stripe before the command does
+  const int64_t begin_ns = Clock::MonotonicNs();
+  const std::string request = "SET key value\r\n";
+  std::string command = "SET";
+  SECTION("a stripe") {
+    cause = WaitCause::kStripe;
+    SpinLock& lock = engine.keyspace().stripe(engine.keyspace().MakeRef("key").stripe).lock;
+    lock.Lock();
+    wire.Send(request);
+    Hold();
+    lock.Unlock();
+  }
+  SECTION("the world to stop") {
+    cause = WaitCause::kStop;
+    engine.gate().Stop(StopGate::kOutsider);
+    wire.Send(request);
+    Hold();
+    engine.gate().Resume();
+    command.clear();  // it had not begun
+  }
+  SECTION("the log") {
+    cause = WaitCause::kLog;
+    engine.epochs().SetWritesWait(true);
+    wire.Send(request);
+    Hold();
+    engine.epochs().SetWritesWait(false);
+  }
+  SECTION("a pause") {
+    cause = WaitCause::kPause;
+    rig.server().pause().Pause(ClientPause::Mode::kWrite, INT64_MAX);
+    wire.Send(request);
+    Hold();
+    rig.server().pause().Unpause();
+  }
+  SECTION("durability") {
+    cause = WaitCause::kDurability;
+    engine.always_fsync = true;
+    wire.Send(request);
+    REQUIRE(Eventually([&] { return disk.sync_requests.load() > 0; }));
+    Hold();
+    const uint64_t closed = engine.epochs().Close();
+    engine.epochs().Release(closed);
+    engine.epochs().SetDurable(closed);
+    rig.server().OnDurable();
+  }
+  CHECK(wire.Read(5) == "+OK\r\n");
+  const int64_t elapsed_us = (Clock::MonotonicNs() - begin_ns) / 1000;
+  engine.always_fsync = false;
+  for (int i = 0; i < static_cast<int>(WaitCause::kCount); ++i) {
+    const auto other = static_cast<WaitCause>(i);
+    CAPTURE(i);
+    if (other == cause) CHECK(WaitedUs(rig, other) >= 1000 * kHeldMs / 2);
+    if (other != cause && other != WaitCause::kStop) CHECK(WaitedUs(rig, other) < 1000 * kHeldMs / 2);
+  }
+  if (!command.empty()) {
+    const SlowlogEntry entry = Newest(rig, command);
+    CHECK(entry.waited_us >= 1000 * kHeldMs / 2);
+    CHECK(entry.waited_us + entry.run_us <= elapsed_us);  // no time is in both
+  }
+  CHECK(rig.Info("hotkv", "hotkv_wait_stripe_usec") == std::to_string(WaitedUs(rig, WaitCause::kStripe)));
+  CHECK(rig.Info("hotkv", "hotkv_wait_log_usec") == std::to_string(WaitedUs(rig, WaitCause::kLog)));
+  CHECK(rig.Info("hotkv", "hotkv_wait_pause_usec") == std::to_string(WaitedUs(rig, WaitCause::kPause)));
+  CHECK(rig.Info("hotkv", "hotkv_wait_durability_usec") ==
+        std::to_string(WaitedUs(rig, WaitCause::kDurability)));
+  CHECK_FALSE(rig.Info("hotkv", "hotkv_wait_stop_usec").empty());
+}
+
 // Who has stopped the world reads the watchers of all stripes without a lock.
 TEST_CASE("a client that watches and goes away leaves the watchers alone while the world is stopped",
           "[session]") {
@@ -498,7 +592,7 @@ TEST_CASE("a client that watches and goes away leaves the watchers alone while t
   gone.reset();
   unwatches.Send("UNWATCH\r\n");
   resets.Send("RESET\r\n");
-  std::this_thread::sleep_for(std::chrono::milliseconds(kSilenceMs));
+  Hold();
   CHECK(watchers() == 5);
   engine.gate().Resume();
   CHECK(unwatches.Read(5) == "+OK\r\n");
