@@ -75,6 +75,7 @@ Server::Server(Config* config, Engine* engine)
   shutdown_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   HOTKV_CHECK(shutdown_fd_ >= 0);
   ApplySettings(*config_->Current());
+  gauges_.ApplyMemoryLimit(*config_->Current());
   ConnectRecorder(*config_, recorder_);
   ListenForChanges();
 }
@@ -91,16 +92,19 @@ void Server::ApplySettings(const Settings& settings) {
   auth_required_.store(!settings.Text(Setting::kRequirePass).empty(), kRelaxed);
   engine_->string_bytes_max.store(static_cast<uint64_t>(settings.Int(Setting::kProtoMaxBulkLen)),
                                   kRelaxed);
-  const std::string& policy = settings.Text(Setting::kMaxMemoryPolicy);
-  engine_->lfu_policy.store(policy.ends_with("-lfu"), kRelaxed);
   SetLogLevel(static_cast<LogLevel>(settings.Choice(Setting::kLogLevel)));
 }
 
 void Server::ListenForChanges() {
-  config_->OnChange({Setting::kRequirePass, Setting::kProtoMaxBulkLen, Setting::kMaxMemoryPolicy,
-                     Setting::kLogLevel},
+  config_->OnChange({Setting::kRequirePass, Setting::kProtoMaxBulkLen, Setting::kLogLevel},
                     [this](const Settings&, const Settings& after) {
                       ApplySettings(after);
+                      return Status::Ok();
+                    });
+  config_->OnChange({Setting::kMaxMemory, Setting::kMaxMemoryPolicy, Setting::kMaxMemorySamples,
+                     Setting::kLfuLogFactor},
+                    [this](const Settings&, const Settings& after) {
+                      gauges_.ApplyMemoryLimit(after);
                       return Status::Ok();
                     });
   config_->OnChange(

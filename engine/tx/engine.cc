@@ -183,6 +183,10 @@ bool Engine::TurnEnd(WorkerState& worker, int64_t budget_ns) {
       !disk_denied.load(std::memory_order_relaxed) && !loading.load(std::memory_order_acquire)) {
     more |= ExpireStep(worker, deadline_ns);
   }
+  while (eviction_.due() && eviction_.may_run() && Clock::MonotonicNs() < deadline_ns) {
+    if (eviction_.Evict(worker, kEvictedPerClockRead) == 0) break;
+    more |= eviction_.due();
+  }
   reclaim_.Collect();
   return more;
 }

@@ -21,6 +21,7 @@
 #include "engine/commands/command_spec.h"
 #include "engine/store/keyspace.h"
 #include "engine/tx/epoch.h"
+#include "engine/tx/eviction.h"
 #include "engine/tx/stop_gate.h"
 #include "engine/tx/txn.h"
 
@@ -163,6 +164,8 @@ class Engine {
   StopGate& gate() { return gate_; }
   ObjectTable& objects() { return objects_; }
   LazyFree& lazy_free() { return lazy_free_; }
+  Eviction& eviction() { return eviction_; }
+  const Eviction& eviction() const { return eviction_; }
   WorkerState& worker(unsigned i) { return *workers_[i]; }
   unsigned workers() const { return options_.workers; }
   void SetObjectHost(ObjectHost* host) { object_host_ = host; }
@@ -175,7 +178,7 @@ class Engine {
   std::atomic<bool> loading{false};
   // Disk failure: set with its reason by persistence. Reads are answered, expired keys hidden, not deleted.
   std::atomic<bool> disk_denied{false};
-  std::atomic<bool> memory_denied{false};  // over maxmemory, or over the share of the cgroup's limit
+  std::atomic<bool> memory_denied{false};  // over maxmemory without eviction, or near the cgroup's limit
   void SetDiskDenied(std::string reason);  // empty: fine again
   std::string disk_denied_reason() const;
   std::atomic<bool> active_expire{true};
@@ -183,7 +186,7 @@ class Engine {
   std::atomic<uint64_t> string_bytes_max{kStringBytesMax};  // proto-max-bulk-len
   std::atomic<bool> lfu_policy{false};  // maxmemory-policy is one of the LFU kind
 
-  // Turn-end work of a worker, with a time budget: active expiry, turn tasks, reclamation. True when more work waits.
+  // Turn-end work of a worker, with a time budget: active expiry, eviction, turn tasks, reclamation. True when more work waits.
   bool TurnEnd(WorkerState& worker, int64_t budget_ns);
   void AddTurnTask(TurnTask* task);
   void RemoveTurnTask(TurnTask* task);  // waits until no worker is in it; not from a worker's turn
@@ -224,6 +227,7 @@ class Engine {
   Keyspace keyspace_;
   EpochClock epochs_;
   StopGate gate_;
+  Eviction eviction_{this};
   std::vector<std::unique_ptr<WorkerState>> workers_;
   ObjectHost* object_host_ = nullptr;
   mutable std::mutex reason_mutex_;

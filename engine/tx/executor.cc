@@ -17,6 +17,7 @@ namespace {
 // EpochClock::NoteAppended, which alone may look at it: it belongs to the writer once the epoch is closed.)
 constexpr uint64_t kEpochCommitsMax = uint64_t{1} << (kLsnCountBits - 1);
 constexpr size_t kUnknownNameMax = 128;
+constexpr size_t kEvictedPerCommandMax = 32;
 
 // Appends the key indexes of a plain range.
 void RangeIndexes(const KeyRange& range, size_t argc, std::vector<uint32_t>* indexes) {
@@ -160,11 +161,23 @@ bool Executor::Refuse(ClientState& client, const CommandSpec& spec, Args args, R
            "MISCONF Errors writing to the AOF file: " + engine_->disk_denied_reason(), reply);
     return true;
   }
-  if (spec.Has(command_flag::kDenyOom) && engine_->memory_denied.load(std::memory_order_relaxed)) {
+  if (spec.Has(command_flag::kDenyOom) && !HasMemory()) {
     Reject(client, &spec, "OOM command not allowed when used memory > 'maxmemory'.", reply);
     return true;
   }
   return false;
+}
+
+// Makes room first, where keys may be evicted. While that cannot be, the command waits (the log is behind) or is refused
+// for another reason anyway.
+bool Executor::HasMemory() {
+  if (engine_->memory_denied.load(std::memory_order_relaxed)) [[unlikely]]
+    return false;
+  Eviction& eviction = engine_->eviction();
+  if (!eviction.due()) [[likely]]
+    return true;
+  return !eviction.may_run() || eviction.Evict(*worker_, kEvictedPerCommandMax) > 0 ||
+         !eviction.due();
 }
 
 void Executor::Queue(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply) {

@@ -48,6 +48,7 @@ class Executor {
   static bool KeysOf(const CommandSpec& spec, Args args, std::vector<uint32_t>* indexes);
 
  private:
+  bool HasMemory();
   bool Refuse(ClientState& client, const CommandSpec& spec, Args args, ReplyWriter& reply);
   void Reject(ClientState& client, const CommandSpec* spec, std::string_view text, ReplyWriter& reply);
   void RejectExec(ClientState& client, std::string_view text, ReplyWriter& reply);

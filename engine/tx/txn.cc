@@ -38,6 +38,7 @@ Stripe& Txn::StripeOf(const KeyRef& key) {
 void Txn::Begin(int64_t now_ms) {
   HOTKV_DCHECK(locked_.empty() && effects_.empty());
   now_ms_ = now_ms;
+  lfu_ = engine_->lfu_policy.load(std::memory_order_relaxed);
   holds_all_ = false;
   touched_lsn_ = 0;
 }
@@ -228,13 +229,18 @@ Entry* Txn::Find(uint32_t db, const KeyRef& key) {
     return nullptr;
   }
   AddRelaxed(worker_->hits, 1);
-  if (touch_) [[likely]] (*slot)->set_access_clock(AccessClock());
+  if (touch_) [[likely]] Touch(*slot);
   return *slot;
 }
 
 Entry* Txn::Peek(uint32_t db, const KeyRef& key) {
   Entry** slot = LiveSlot(db, key);
   return slot == nullptr ? nullptr : *slot;
+}
+
+void Txn::TouchCounter(Entry* entry) {
+  const uint8_t counter = entry->access_clock();
+  entry->set_access_clock(engine_->eviction().Accessed(counter, worker_->random.Next()));
 }
 
 void Txn::Expire(uint32_t db, const KeyRef& key) { LiveSlot(db, key); }
@@ -286,6 +292,7 @@ void Txn::Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry) {
     keyspace.Insert(stripe, db, key, entry);
     return;
   }
+  if (lfu_) entry->set_access_clock((*slot)->access_clock());  // a new value, the same key
   // The old value is accounted for by Replace, so it must live until then.
   const bool is_object = (*slot)->type() != ValueType::kString;
   Object* object = is_object ? (*slot)->object() : nullptr;
@@ -309,7 +316,7 @@ void Txn::SetString(uint32_t db, const KeyRef& key, std::string_view value, int6
       (*slot)->set_expire_at_ms(expire_at_ms);
       stripe.expire_check_at_ms = std::min(stripe.expire_check_at_ms, expire_at_ms);
     }
-    (*slot)->set_access_clock(AccessClock());
+    Touch(*slot);
   } else {
     Put(db, key, slot,
         Entry::Create({.key = key.key,
@@ -342,7 +349,7 @@ void Txn::SetInt(uint32_t db, const KeyRef& key, int64_t value, int64_t expire_a
   Entry** slot = engine_->keyspace().Find(stripe, db, key);
   if (slot != nullptr && (*slot)->is_int() && (*slot)->has_expiry() == (expire_at_ms != 0)) {
     (*slot)->set_int_value(value);
-    (*slot)->set_access_clock(AccessClock());
+    Touch(*slot);
     if (expire_at_ms != 0) {
       (*slot)->set_expire_at_ms(expire_at_ms);
       stripe.expire_check_at_ms = std::min(stripe.expire_check_at_ms, expire_at_ms);
@@ -460,6 +467,16 @@ size_t Txn::SetRange(uint32_t db, const KeyRef& key, size_t offset, std::string_
   effect.bytes = bytes;
   RecordKeyed(effect, key);
   return size;
+}
+
+uint64_t Txn::Evict(uint32_t db, const KeyRef& key) {
+  Entry** slot = LiveSlot(db, key);
+  if (slot == nullptr) return 0;
+  auto bytes = static_cast<uint64_t>(Keyspace::BytesOf(*slot));
+  if ((*slot)->type() != ValueType::kString) bytes += (*slot)->object()->MemoryBytes();
+  AddRelaxed(worker_->evicted_keys, 1);
+  DropSlot(db, key, slot, Why::kChange);
+  return bytes;
 }
 
 bool Txn::Delete(uint32_t db, const KeyRef& key) {

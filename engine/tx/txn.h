@@ -15,6 +15,7 @@
 
 #include "engine/store/keyspace.h"
 #include "engine/tx/effect.h"
+#include "engine/tx/eviction.h"
 
 namespace hotkv {
 
@@ -62,6 +63,8 @@ class Txn {
   size_t Append(uint32_t db, const KeyRef& key, std::string_view bytes);
   size_t SetRange(uint32_t db, const KeyRef& key, size_t offset, std::string_view bytes);
   bool Delete(uint32_t db, const KeyRef& key);
+  // Makes room: as Delete, counted as an eviction. Returns the bytes that are freed, 0 where there was no such key.
+  uint64_t Evict(uint32_t db, const KeyRef& key);
   void SetExpire(uint32_t db, const KeyRef& key, int64_t at_ms);  // the key must exist; 0 persists
   // Moves the entry with its expiry to another key, over whatever is there. Both stripes are locked; from != to.
   void Move(uint32_t from_db, const KeyRef& from, uint32_t to_db, const KeyRef& to);
@@ -125,7 +128,14 @@ class Txn {
   // The string of the slot as a block of at least `capacity` bytes that only this entry refers to.
   SharedBlock* OwnBlock(Stripe& stripe, uint32_t db, Entry** slot, size_t capacity);
   bool CanExpire() const;
-  uint8_t AccessClock() const { return static_cast<uint8_t>(now_ms_ >> kAccessClockShift); }
+  // Of a new entry: the time, or under an LFU policy a counter of uses.
+  uint8_t AccessClock() const {
+    return lfu_ ? Eviction::kNewFrequency : static_cast<uint8_t>(now_ms_ >> kAccessClockShift);
+  }
+  void Touch(Entry* entry) {
+    lfu_ ? TouchCounter(entry) : entry->set_access_clock(AccessClock());
+  }
+  void TouchCounter(Entry* entry);
   uint64_t Publish();
   void AppendEffects(uint64_t lsn, uint64_t epoch);
 
@@ -134,6 +144,7 @@ class Txn {
   int64_t now_ms_ = 0;
   bool holds_all_ = false;
   bool touch_ = true;
+  bool lfu_ = false;  // the policy as of Begin
   std::vector<Stripe*> locked_;  // ascending
   uint64_t touched_lsn_ = 0;     // newest lsn among stripes unlocked one by one
   std::string tails_;

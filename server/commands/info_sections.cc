@@ -74,7 +74,6 @@ void WriteClientsInfo(const InfoContext& ctx) {
   uint64_t blocked = 0;
   uint64_t watching = 0;
   uint64_t watched = 0;
-  uint64_t pubsub = 0;
   uint64_t input_max = 0;
   uint64_t output_max = 0;
   constexpr auto kRelaxed = std::memory_order_relaxed;
@@ -83,29 +82,18 @@ void WriteClientsInfo(const InfoContext& ctx) {
     blocked += shared.parked.load(kRelaxed) ? 1 : 0;
     watching += shared.watched_keys.load(kRelaxed) != 0 ? 1 : 0;
     watched += shared.watched_keys.load(kRelaxed);
-    pubsub += shared.subscriptions.load(kRelaxed) + shared.pattern_subscriptions.load(kRelaxed) +
-                          shared.shard_subscriptions.load(kRelaxed) !=
-                      0
-                  ? 1
-                  : 0;
     input_max = std::max(input_max, shared.query_bytes.load(kRelaxed));
     output_max = std::max(output_max, shared.output_bytes.load(kRelaxed));
   });
   InfoWriter& out = ctx.out;
   out.Section("Clients");
   out.Line("connected_clients", ctx.server.clients().size());
-  out.Line("cluster_connections", 0);
   out.Line("maxclients", ctx.server.config().Current()->Int(Setting::kMaxClients));
   out.Line("client_recent_max_input_buffer", input_max);
   out.Line("client_recent_max_output_buffer", output_max);
   out.Line("blocked_clients", blocked);
-  out.Line("tracking_clients", 0);
-  out.Line("pubsub_clients", pubsub);
   out.Line("watching_clients", watching);
-  out.Line("clients_in_timeout_table", 0);
   out.Line("total_watched_keys", watched);
-  out.Line("total_blocking_keys", 0);
-  out.Line("total_blocking_keys_on_nokey", 0);
 }
 
 void WriteMemoryInfo(const InfoContext& ctx) {
@@ -134,7 +122,6 @@ void WriteMemoryInfo(const InfoContext& ctx) {
   out.Line("mem_clients_normal", use.clients);
   out.Line("mem_aof_buffer", use.log);
   out.Line("mem_allocator", "mimalloc");
-  out.Line("active_defrag_running", 0);
   out.Line("lazyfree_pending_objects", engine.lazy_free().pending());
   out.Line("lazyfreed_objects", engine.lazy_free().freed());
 }
@@ -154,13 +141,11 @@ void WritePersistenceInfo(const InfoContext& ctx) {
   const bool snapshot_ok = status.last_snapshot_error.empty();
   out.Section("Persistence");
   out.Line("loading", ctx.server.engine().loading.load(std::memory_order_relaxed));
-  out.Line("async_loading", 0);
-  out.Line("current_cow_peak", 0);
-  out.Line("current_cow_size", 0);
-  out.Line("current_cow_size_age", 0);
   out.Decimal("current_fork_perc", status.snapshot_percent);
-  out.Line("current_save_keys_processed", 0);
-  out.Line("current_save_keys_total", 0);
+  const uint64_t keys = status.snapshot_running ? ctx.server.engine().CountTotals().keys : 0;
+  const double processed = static_cast<double>(keys) * status.snapshot_percent / kPercent;
+  out.Line("current_save_keys_processed", static_cast<uint64_t>(processed));
+  out.Line("current_save_keys_total", keys);
   out.Line("rdb_changes_since_last_save", status.changes_since_save);
   out.Line("rdb_bgsave_in_progress", saving);
   out.Line("rdb_last_save_time", status.last_save_ms / kMillisPerSecond);
@@ -168,8 +153,6 @@ void WritePersistenceInfo(const InfoContext& ctx) {
   out.Line("rdb_last_bgsave_time_sec", status.last_snapshot_seconds);
   out.Line("rdb_current_bgsave_time_sec", saving ? running_s : int64_t{-1});
   out.Line("rdb_saves", status.snapshots);
-  out.Line("rdb_last_cow_size", 0);
-  out.Line("rdb_last_load_keys_expired", 0);
   out.Line("rdb_last_load_keys_loaded", status.loaded_keys);
   out.Line("aof_enabled", status.log_on);
   out.Line("aof_rewrite_in_progress", rewriting);
@@ -178,16 +161,11 @@ void WritePersistenceInfo(const InfoContext& ctx) {
   out.Line("aof_current_rewrite_time_sec", rewriting ? running_s : int64_t{-1});
   out.Line("aof_last_bgrewrite_status", OkOrErr(snapshot_ok));
   out.Line("aof_last_write_status", OkOrErr(status.log_error.empty()));
-  out.Line("aof_last_cow_size", 0);
-  out.Line("module_fork_in_progress", 0);
-  out.Line("module_fork_last_cow_size", 0);
   if (!status.log_on) return;
   out.Line("aof_current_size", status.log_written_bytes);
   out.Line("aof_base_size", status.log_base_bytes);
   out.Line("aof_pending_rewrite", status.snapshot_scheduled);
   out.Line("aof_buffer_length", status.log_buffered_bytes);
-  out.Line("aof_pending_bio_fsync", 0);
-  out.Line("aof_delayed_fsync", 0);
 }
 
 void WriteReplicationInfo(const InfoContext& ctx) {

@@ -51,28 +51,15 @@ void WriteStatsInfo(const InfoContext& ctx) {
   out.Line("instantaneous_ops_per_sec", rates.commands_per_second);
   out.Line("total_net_input_bytes", Read(stats.net_input_bytes));
   out.Line("total_net_output_bytes", Read(stats.net_output_bytes));
-  out.Line("total_net_repl_input_bytes", 0);
-  out.Line("total_net_repl_output_bytes", 0);
   out.Decimal("instantaneous_input_kbps", rates.input_kib_per_second);
   out.Decimal("instantaneous_output_kbps", rates.output_kib_per_second);
-  out.Decimal("instantaneous_input_repl_kbps", 0);
-  out.Decimal("instantaneous_output_repl_kbps", 0);
   out.Line("rejected_connections", Read(stats.connections_rejected));
-  out.Line("sync_full", 0);
-  out.Line("sync_partial_ok", 0);
-  out.Line("sync_partial_err", 0);
-  out.Line("expired_subkeys", 0);
   out.Line("expired_keys", counters.expired_keys);
-  out.Line("evicted_keys", 0);
-  out.Line("evicted_clients", 0);
+  out.Line("evicted_keys", counters.evicted_keys);
   out.Line("keyspace_hits", counters.hits);
   out.Line("keyspace_misses", counters.misses);
-  out.Line("pubsub_channels", 0);
-  out.Line("pubsub_patterns", 0);
-  out.Line("pubsubshard_channels", 0);
   out.Line("latest_fork_usec", 0);
   out.Line("total_forks", 0);
-  out.Line("unexpected_error_replies", 0);
   out.Line("total_error_replies", counters.error_replies);
   out.Line("client_query_buffer_limit_disconnections",
            Read(stats.query_buffer_limit_disconnections));
@@ -80,9 +67,6 @@ void WriteStatsInfo(const InfoContext& ctx) {
            Read(stats.output_buffer_limit_disconnections));
   out.Line("eventloop_cycles", turns);
   out.Line("acl_access_denied_auth", Read(stats.acl_access_denied_auth));
-  out.Line("acl_access_denied_cmd", 0);
-  out.Line("acl_access_denied_key", 0);
-  out.Line("acl_access_denied_channel", 0);
 }
 
 void WriteCommandStatsInfo(const InfoContext& ctx) {

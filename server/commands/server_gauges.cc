@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/base/log.h"
 #include "engine/tx/engine.h"
+#include "server/commands/process_facts.h"
 #include "server/server.h"
 
 namespace hotkv {
@@ -11,6 +13,7 @@ namespace {
 
 constexpr uint64_t kMillisPerSecond = 1000;
 constexpr double kKib = 1024;
+constexpr uint64_t kPercent = 100;
 
 uint64_t PerSecond(uint64_t now, uint64_t before, int64_t elapsed_ms) {
   return now <= before ? 0 : (now - before) * kMillisPerSecond / static_cast<uint64_t>(elapsed_ms);
@@ -65,16 +68,65 @@ void ServerGauges::Tick(int64_t now_ms) {
       last_ms_ = now_ms;
     }
   }
-  if (now_ms - memory_checked_ms_ >= kMemoryTickMs) {
-    memory_checked_ms_ = now_ms;
-    CheckMemoryLimit();
-  }
+  CheckMemoryLimit();
+}
+
+void ServerGauges::SetGroupRoot(std::string root) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  group_root_ = std::move(root);
+}
+
+void ServerGauges::ApplyMemoryLimit(const Settings& settings) {
+  const std::string_view policy = settings.Text(Setting::kMaxMemoryPolicy);
+  Eviction::Settings eviction;
+  if (policy.ends_with("-lru")) eviction.rank = EvictionRank::kLeastRecent;
+  if (policy.ends_with("-lfu")) eviction.rank = EvictionRank::kLeastFrequent;
+  if (policy.ends_with("-random")) eviction.rank = EvictionRank::kRandom;
+  if (policy.ends_with("-ttl")) eviction.rank = EvictionRank::kNearestExpiry;
+  eviction.volatile_only = policy.starts_with("volatile-");
+  eviction.samples = static_cast<unsigned>(settings.Int(Setting::kMaxMemorySamples));
+  eviction.lfu_log_factor = static_cast<unsigned>(settings.Int(Setting::kLfuLogFactor));
+  Engine& engine = server_.engine();
+  engine.lfu_policy.store(eviction.rank == EvictionRank::kLeastFrequent, std::memory_order_relaxed);
+  engine.eviction().Configure(eviction);
+  limit_.store(settings.Int(Setting::kMaxMemory), std::memory_order_relaxed);
+  evicts_.store(eviction.rank != EvictionRank::kNone, std::memory_order_relaxed);
+  group_ticks_.store(0, std::memory_order_relaxed);
+  CheckMemoryLimit();
 }
 
 void ServerGauges::CheckMemoryLimit() {
-  const int64_t limit = server_.config().Current()->Int(Setting::kMaxMemory);
-  const bool denied = limit > 0 && Memory().total() > static_cast<uint64_t>(limit);
-  server_.engine().memory_denied.store(denied, std::memory_order_relaxed);
+  const int64_t limit = limit_.load(std::memory_order_relaxed);
+  Eviction& eviction = server_.engine().eviction();
+  if (limit <= 0) {
+    eviction.SetExcess(0);
+    if (group_ticks_.fetch_add(1, std::memory_order_relaxed) % kGroupTicks == 0) CheckGroupLimit();
+    return;
+  }
+  // As in Redis, the log's buffers do not count: evicting fills them.
+  const MemoryUse use = Memory();
+  const auto excess = static_cast<int64_t>(use.total() - use.log) - limit;
+  const bool evicts = evicts_.load(std::memory_order_relaxed);
+  eviction.SetExcess(evicts ? excess : 0);
+  Deny(!evicts && excess > 0, "maxmemory");
+}
+
+void ServerGauges::CheckGroupLimit() {
+  std::string root;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    root = group_root_;
+  }
+  const GroupMemory group = ReadGroupMemory(root);
+  Deny(group.limit != 0 && group.used > group.limit / kPercent * kGroupPercent,
+       "the control group's memory limit");
+}
+
+void ServerGauges::Deny(bool denied, std::string_view why) {
+  if (server_.engine().memory_denied.exchange(denied, std::memory_order_relaxed) == denied) return;
+  Log(LogLevel::kWarning,
+      denied ? "Commands that need memory are refused because of " + std::string(why)
+             : "Commands that need memory are accepted again");
 }
 
 ServerGauges::Rates ServerGauges::rates() const {

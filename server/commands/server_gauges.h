@@ -1,6 +1,7 @@
 // ServerGauges: figures of the server that have to be sampled - commands and bytes a second, memory
-// in use and its peak - and the decision that follows from the last: over maxmemory, commands that
-// need memory are refused.
+// in use and its peak - and the decision that follows from the last: over maxmemory keys are evicted
+// or commands that need memory are refused, as maxmemory-policy says. Without maxmemory they are
+// refused near the limit of the control group, before the kernel kills the process.
 //
 // Memory in use is counted, not asked of the allocator: entries and values, tables, objects,
 // buffers of clients and log. Files that are mapped (vectors of an index) do not count, since the
@@ -13,11 +14,14 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 namespace hotkv {
 
 class Engine;
 class Server;
+class Settings;
 
 struct MemoryUse {
   uint64_t entries = 0;  // keys and values in their blocks
@@ -41,6 +45,10 @@ class ServerGauges {
   explicit ServerGauges(Server& server) : server_(server) {}
 
   void Tick(int64_t now_ms);
+  // Takes the settings of memory over, at once.
+  void ApplyMemoryLimit(const Settings& settings);
+  // For tests: where /proc and /sys are looked for.
+  void SetGroupRoot(std::string root);
 
   struct Rates {
     uint64_t commands_per_second = 0;
@@ -55,7 +63,8 @@ class ServerGauges {
  private:
   static constexpr size_t kSamples = 16;
   static constexpr int64_t kTickMs = 100;
-  static constexpr int64_t kMemoryTickMs = 500;  // while maxmemory is set
+  static constexpr uint64_t kGroupPercent = 90;  // of the control group's limit
+  static constexpr unsigned kGroupTicks = 5;     // ticks from look to look at it
   struct Counters {
     uint64_t commands = 0;
     uint64_t input_bytes = 0;
@@ -63,6 +72,8 @@ class ServerGauges {
   };
   Counters ReadNow() const;
   void CheckMemoryLimit();
+  void CheckGroupLimit();
+  void Deny(bool denied, std::string_view why);
 
   Server& server_;
   std::atomic<uint64_t> memory_peak_{0};
@@ -71,7 +82,10 @@ class ServerGauges {
   int64_t last_ms_ = 0;                       // guarded by mutex_
   std::array<Counters, kSamples> samples_{};  // a second's worth each; guarded by mutex_
   size_t next_sample_ = 0;                    // guarded by mutex_
-  int64_t memory_checked_ms_ = 0;             // Tick's thread
+  std::string group_root_;                    // guarded by mutex_
+  std::atomic<int64_t> limit_{0};             // maxmemory
+  std::atomic<bool> evicts_{false};           // maxmemory-policy is not noeviction
+  std::atomic<unsigned> group_ticks_{0};
 };
 
 }  // namespace hotkv

@@ -88,12 +88,12 @@ constexpr auto kTable = std::to_array<SettingSpec>({
     // memory
     {"maxmemory", T::kMemory, "0", 0, kLongMax, kM, "", "",
      "Bytes of data above which keys are evicted or writes refused; 0: no limit."},
-    {"maxmemory-policy", T::kChoice, "noeviction", 0, 0, kAm, "",
+    {"maxmemory-policy", T::kChoice, "noeviction", 0, 0, kM, "",
      "volatile-lru|volatile-lfu|volatile-random|volatile-ttl|allkeys-lru|allkeys-lfu|allkeys-"
-     "random|noeviction|demote",
+     "random|noeviction",
      "Which keys go when memory is full."},
-    {"maxmemory-samples", T::kInt, "5", 1, 64, kAm, "", "", "Keys looked at to find one to evict."},
-    {"lfu-log-factor", T::kInt, "10", 0, kIntMax, kAm, "", "", "How slowly the LFU counter grows."},
+    {"maxmemory-samples", T::kInt, "5", 1, 64, kM, "", "", "Keys looked at to find one to evict."},
+    {"lfu-log-factor", T::kInt, "10", 0, kIntMax, kM, "", "", "How slowly the LFU counter grows."},
     {"lfu-decay-time", T::kInt, "1", 0, kIntMax, kAm, "", "",
      "Minutes after which the LFU counter falls."},
     {"active-expire-effort", T::kInt, "1", 1, 10, kAm, "", "",
