@@ -284,10 +284,11 @@ void DataDirectory::CheckTriggers(int64_t now_ms) {
       return changes - changes_at_save_ >= point.changes &&
              now_ms - last_save_ms_ >= point.seconds * kMsPerSecond;
     };
-    const uint64_t growth_max = std::max(log_growth_bytes_min_, snapshot_bytes_);
+    const uint64_t growth_max =
+        std::max(log_growth_.bytes_min, snapshot_bytes_ / 100 * log_growth_.percent);
     if (log_must_begin) {
       why = SnapshotWhy::kLogBegins;
-    } else if (log_growth_bytes_min_ != 0 && stats.bytes_written - log_base_bytes_ > growth_max) {
+    } else if (log_growth_.percent != 0 && stats.bytes_written - log_base_bytes_ > growth_max) {
       why = SnapshotWhy::kLogGrowth;
     } else if (std::none_of(save_points_.begin(), save_points_.end(), is_due) ||
                changes == changes_at_save_) {
@@ -406,9 +407,9 @@ void DataDirectory::SetSavePoints(std::vector<SavePoint> points) {
   save_points_ = std::move(points);
 }
 
-void DataDirectory::SetLogGrowth(uint64_t bytes_min) {
+void DataDirectory::SetLogGrowth(LogGrowth growth) {
   std::lock_guard lock(mutex_);
-  log_growth_bytes_min_ = bytes_min;
+  log_growth_ = growth;
 }
 
 void DataDirectory::SetStopWritesOnSnapshotError(bool stop) {

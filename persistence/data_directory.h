@@ -48,6 +48,13 @@ struct SavePoint {
   uint64_t changes = 0;
 };
 
+// A snapshot is due when the log since the last one is larger than `bytes_min` and than `percent`
+// of the last snapshot's file; 0 percent: never for that reason.
+struct LogGrowth {
+  uint64_t bytes_min = uint64_t{64} << 20;
+  unsigned percent = 100;
+};
+
 struct DataDirectoryOptions {
   std::string path = "hotkv-data";
   Env* env = nullptr;  // null: the operating system's
@@ -61,9 +68,7 @@ struct DataDirectoryOptions {
   bool append_only = true;
   FsyncPolicy fsync = FsyncPolicy::kEverySecond;
   std::vector<SavePoint> save_points;
-  // A snapshot is taken when the log since the last one is larger than this and than the last
-  // snapshot's file.
-  uint64_t log_growth_bytes_min = uint64_t{64} << 20;
+  LogGrowth log_growth;
   unsigned load_threads = 0;  // 0: one a core
   bool manual = false;        // no threads: the owner calls Work and the log writer's Cycle; for
                               // deterministic tests
@@ -142,7 +147,7 @@ class DataDirectory {
   Status SetAppendOnly(bool on);
   void SetFsyncPolicy(FsyncPolicy policy);
   void SetSavePoints(std::vector<SavePoint> points);
-  void SetLogGrowth(uint64_t bytes_min);
+  void SetLogGrowth(LogGrowth growth);
   // Without a log, and save points set: a failed snapshot refuses writes
   // (stop-writes-on-bgsave-error).
   void SetStopWritesOnSnapshotError(bool stop);
@@ -230,7 +235,7 @@ class DataDirectory {
   std::map<uint64_t, bool> outcomes_;  // of the last ones: completed?
   uint64_t last_request_ = 0;
   std::vector<SavePoint> save_points_;
-  uint64_t log_growth_bytes_min_ = 0;
+  LogGrowth log_growth_;
   bool stop_writes_on_error_ = false;
   uint64_t snapshots_done_ = 0;
   std::string last_snapshot_error_;

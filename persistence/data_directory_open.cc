@@ -49,7 +49,7 @@ DataDirectory::DataDirectory(DataDirectoryOptions options)
       paths_(options_.path),
       random_state_(options_.random_seed),
       save_points_(options_.save_points),
-      log_growth_bytes_min_(options_.log_growth_bytes_min) {
+      log_growth_(options_.log_growth) {
   std::random_device device;
   while (random_state_ == 0) random_state_ = uint64_t{device()} << 32 | device();
 }

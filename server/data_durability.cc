@@ -34,6 +34,11 @@ std::vector<SavePoint> SavePointsOf(const Settings& settings) {
   return points;
 }
 
+LogGrowth LogGrowthOf(const Settings& settings) {
+  return {static_cast<uint64_t>(settings.Int(Setting::kAutoRewriteMinSize)),
+          static_cast<unsigned>(settings.Int(Setting::kAutoRewritePercentage))};
+}
+
 }  // namespace
 
 DataDirectoryOptions DirectoryOptionsOf(const Settings& settings) {
@@ -45,6 +50,7 @@ DataDirectoryOptions DirectoryOptionsOf(const Settings& settings) {
   options.append_only = settings.Bool(Setting::kAppendOnly);
   options.fsync = PolicyOf(settings);
   options.save_points = SavePointsOf(settings);
+  options.log_growth = LogGrowthOf(settings);
   return options;
 }
 
@@ -61,11 +67,13 @@ void DataDurability::Connect(Config& config) {
     return directory_.SetAppendOnly(after.Bool(Setting::kAppendOnly));
   });
   config.OnChange(
-      {Setting::kAppendFsync, Setting::kSave, Setting::kStopWritesOnBgsaveError},
+      {Setting::kAppendFsync, Setting::kSave, Setting::kAutoRewriteMinSize,
+       Setting::kAutoRewritePercentage, Setting::kStopWritesOnBgsaveError},
       [this](const Settings&, const Settings& after) {
         HOTKV_RETURN_IF_ERROR(WhenReady());
         directory_.SetFsyncPolicy(PolicyOf(after));
         directory_.SetSavePoints(SavePointsOf(after));
+        directory_.SetLogGrowth(LogGrowthOf(after));
         directory_.SetStopWritesOnSnapshotError(after.Bool(Setting::kStopWritesOnBgsaveError));
         return Status::Ok();
       });

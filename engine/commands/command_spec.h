@@ -130,7 +130,15 @@ class CommandTable {
   std::deque<std::vector<CommandSpec>> subcommands_;
   std::vector<const CommandSpec*> all_;
   std::vector<const CommandSpec*> top_;
-  std::vector<const CommandSpec*> places_;  // open addressing by a hash of the case-folded name
+  // Open addressing by a hash of the case-folded name.
+  struct Place {
+    const CommandSpec* spec = nullptr;
+    uint64_t head = 0;  // of the name: its first and last eight bytes
+    uint64_t tail = 0;
+    size_t size = 0;
+    bool exact = false;  // these settle it
+  };
+  std::vector<Place> places_;
 };
 
 }  // namespace hotkv

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 
 #include "engine/base/check.h"
+#include "engine/base/coding.h"
 #include "engine/commands/command_spec.h"
 
 namespace hotkv {
@@ -11,24 +11,35 @@ namespace {
 
 constexpr uint64_t kFoldMask = 0x2020202020202020;
 
-uint64_t LoadFolded(const char* p, size_t n) {
-  uint64_t word = 0;
-  std::memcpy(&word, p, n);
-  return word | kFoldMask;
-}
-
-// Of the name's first and last eight bytes, in any case.
-size_t HashName(std::string_view name) {
+// The first and last eight bytes of a name, letters in lower case; for up to 16 bytes that is all
+// of it. Folding maps some control characters onto digits and punctuation, never anything onto a
+// letter but its capital.
+struct FoldedName {
   uint64_t head = 0;
   uint64_t tail = 0;
-  if (name.size() >= 8) {
-    head = LoadFolded(name.data(), 8);
-    tail = LoadFolded(name.data() + name.size() - 8, 8);
-  } else {
-    head = LoadFolded(name.data(), name.size());
+  bool operator==(const FoldedName&) const = default;
+};
+
+FoldedName Fold(std::string_view name) {
+  const char* const p = name.data();
+  const size_t n = name.size();
+  if (n >= 8) return {LoadLe<uint64_t>(p) | kFoldMask, LoadLe<uint64_t>(p + n - 8) | kFoldMask};
+  if (n >= 4) {
+    const uint64_t low = LoadLe<uint32_t>(p);
+    return {(low | uint64_t{LoadLe<uint32_t>(p + n - 4)} << 32) | kFoldMask, 0};
   }
-  const uint64_t mixed = (head * 0x9e3779b97f4a7c15) ^ (tail * 0xc2b2ae3d27d4eb4f) ^ name.size();
+  uint64_t word = 0;
+  for (size_t i = 0; i < n; ++i) word |= uint64_t{static_cast<uint8_t>(p[i])} << (8 * i);
+  return {word | kFoldMask, 0};
+}
+
+size_t HashOf(const FoldedName& name, size_t size) {
+  const uint64_t mixed = (name.head * 0x9e3779b97f4a7c15) ^ (name.tail * 0xc2b2ae3d27d4eb4f) ^ size;
   return static_cast<size_t>((mixed * 0xff51afd7ed558ccd) >> 52);
+}
+
+bool OnlyLetters(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
 bool SameName(std::string_view lower, std::string_view any_case) {
@@ -43,7 +54,7 @@ bool SameName(std::string_view lower, std::string_view any_case) {
 }  // namespace
 
 CommandTable::CommandTable(std::span<const std::span<const CommandSpec>> families)
-    : places_(kPlaces, nullptr) {
+    : places_(kPlaces) {
   for (const auto family : families) {
     for (const CommandSpec& spec : family) {
       CommandSpec& own = specs_.emplace_back(spec);
@@ -58,20 +69,25 @@ CommandTable::CommandTable(std::span<const std::span<const CommandSpec>> familie
         }
         own.subcommands = subs;
       }
-      size_t place = HashName(own.name) % kPlaces;
-      while (places_[place] != nullptr) {
-        HOTKV_CHECK(places_[place]->name != own.name);
+      const FoldedName folded = Fold(own.name);
+      size_t place = HashOf(folded, own.name.size()) % kPlaces;
+      while (places_[place].spec != nullptr) {
+        HOTKV_CHECK(places_[place].spec->name != own.name);
         place = (place + 1) % kPlaces;
       }
-      places_[place] = &own;
+      const bool exact = own.name.size() <= 16 && OnlyLetters(own.name);
+      places_[place] = {&own, folded.head, folded.tail, own.name.size(), exact};
     }
   }
 }
 
 const CommandSpec* CommandTable::Find(std::string_view name) const {
-  for (size_t place = HashName(name) % kPlaces; places_[place] != nullptr;
-       place = (place + 1) % kPlaces) {
-    if (SameName(places_[place]->name, name)) return places_[place];
+  const FoldedName folded = Fold(name);
+  size_t place = HashOf(folded, name.size()) % kPlaces;
+  for (; places_[place].spec != nullptr; place = (place + 1) % kPlaces) {
+    const Place& at = places_[place];
+    const bool same = at.size == name.size() && at.head == folded.head && at.tail == folded.tail;
+    if (same && (at.exact || SameName(at.spec->name, name))) return at.spec;
   }
   return nullptr;
 }

@@ -127,7 +127,9 @@ void EncodeStripe(const Keyspace& keyspace, const Stripe& stripe, StripeImage* o
     if (table == nullptr || table->size() == 0) continue;
     AppendVarint(&out->bytes, db);
     AppendVarint(&out->bytes, table->size());
+    constexpr uint32_t kAhead = 2;  // chunks whose entries are fetched before they are encoded
     for (uint32_t chunk = 0; chunk < table->chunk_count(); ++chunk) {
+      if (chunk + kAhead < table->chunk_count()) table->PrefetchEntriesOf(chunk + kAhead);
       table->ForEachInChunk(chunk, [out](Entry** slot) { EncodeEntry(**slot, out); });
     }
   }

@@ -109,6 +109,12 @@ class Table {
   }
   void PrefetchEntry(uint64_t position, uint8_t tag) const;
 
+  void PrefetchEntriesOf(uint32_t chunk) const {
+    const Chunk& c = chunks()[chunk];
+    for (unsigned i = 0; i < Chunk::kSlots; ++i) {
+      if (c.tags[i] != 0) __builtin_prefetch(c.slots[i]);
+    }
+  }
   // Calls fn(Entry**) for every entry of the chunk's slots, whatever its home.
   template <typename Fn>
   void ForEachInChunk(uint32_t chunk, Fn&& fn) {
@@ -152,12 +158,7 @@ Table* Table::Rehash(uint32_t chunk_count, Fn&& position_of) const {
   fresh->sums_ = sums_;
   constexpr unsigned kAhead = 8;  // chunks whose entries are fetched before their keys are hashed
   for (uint32_t c = 0; c < chunk_count_ + kAhead; ++c) {
-    if (c < chunk_count_) {
-      const Chunk& ahead = chunks()[c];
-      for (unsigned i = 0; i < Chunk::kSlots; ++i) {
-        if (ahead.tags[i] != 0) __builtin_prefetch(ahead.slots[i]);
-      }
-    }
+    if (c < chunk_count_) PrefetchEntriesOf(c);
     if (c < kAhead) continue;
     const Chunk& chunk = chunks()[c - kAhead];
     for (unsigned i = 0; i < Chunk::kSlots; ++i) {

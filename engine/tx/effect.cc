@@ -83,40 +83,40 @@ void DecodeOperands(ByteReader* reader, Effect* out) {
   }
 }
 
-void EncodeOperands(const Effect& effect, std::string* out) {
+char* EncodeOperands(const Effect& effect, char* out) {
   switch (effect.kind) {
     case EffectKind::kSetStringExpire:
-      AppendVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
+      out = EncodeVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
       break;
     case EffectKind::kSetIntExpire:
-      AppendVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
-      AppendVarint(out, ZigZag(effect.integer));
+      out = EncodeVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
+      out = EncodeVarint(out, ZigZag(effect.integer));
       break;
     case EffectKind::kSetInt:
-      AppendVarint(out, ZigZag(effect.integer));
+      out = EncodeVarint(out, ZigZag(effect.integer));
       break;
     case EffectKind::kExpire:
-      AppendVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
+      out = EncodeVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
       break;
     case EffectKind::kSetRange:
     case EffectKind::kFlushDb:
-      AppendVarint(out, effect.number);
+      out = EncodeVarint(out, effect.number);
       break;
     case EffectKind::kSwapDb:
-      AppendVarint(out, effect.number);
-      AppendVarint(out, effect.other_db);
+      out = EncodeVarint(out, effect.number);
+      out = EncodeVarint(out, effect.other_db);
       break;
     case EffectKind::kLink:
-      out->push_back(static_cast<char>(effect.type));
-      AppendVarint(out, effect.object_id);
-      AppendVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
+      *out++ = static_cast<char>(effect.type);
+      out = EncodeVarint(out, effect.object_id);
+      out = EncodeVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
       break;
     case EffectKind::kRestore:
-      out->push_back(static_cast<char>(effect.type));
-      AppendVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
+      *out++ = static_cast<char>(effect.type);
+      out = EncodeVarint(out, static_cast<uint64_t>(effect.expire_at_ms));
       break;
     case EffectKind::kObjectCreate:
-      out->push_back(static_cast<char>(effect.type));
+      *out++ = static_cast<char>(effect.type);
       break;
     case EffectKind::kSetString:
     case EffectKind::kDelete:
@@ -125,6 +125,12 @@ void EncodeOperands(const Effect& effect, std::string* out) {
     case EffectKind::kObjectChange:
       break;
   }
+  return out;
+}
+
+char* EncodeBytes(char* out, std::string_view bytes) {
+  if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+  return out + bytes.size();
 }
 
 constexpr bool HasBytes(EffectKind kind) {
@@ -156,18 +162,27 @@ bool DecodeEffect(ByteReader* reader, uint64_t epoch, Effect* out) {
   return reader->ok() && out->expire_at_ms >= 0 && out->other_db < kDbMax;
 }
 
-bool EncodeEffectTail(const Effect& effect, std::string* out) {
+EncodedTail EncodeEffectTail(const Effect& effect, char* out) {
   const uint32_t db = effect.db < kDbEscape ? effect.db : kDbEscape;
-  out->push_back(static_cast<char>(static_cast<uint32_t>(effect.kind) | db << 5));
-  if (db == kDbEscape) AppendVarint(out, effect.db);
-  if (IsKeyedEffect(effect.kind)) AppendLengthPrefixed(out, effect.key);
-  if (IsObjectEffect(effect.kind)) AppendVarint(out, effect.object_id);
-  EncodeOperands(effect, out);
-  if (!HasBytes(effect.kind)) return false;
-  AppendVarint(out, effect.bytes.size());
-  if (effect.bytes.size() > kInlineOperandBytesMax) return true;
-  out->append(effect.bytes);
-  return false;
+  *out++ = static_cast<char>(static_cast<uint32_t>(effect.kind) | db << 5);
+  if (db == kDbEscape) out = EncodeVarint(out, effect.db);
+  if (IsKeyedEffect(effect.kind)) {
+    out = EncodeBytes(EncodeVarint(out, effect.key.size()), effect.key);
+  }
+  if (IsObjectEffect(effect.kind)) out = EncodeVarint(out, effect.object_id);
+  out = EncodeOperands(effect, out);
+  if (!HasBytes(effect.kind)) return {out, false};
+  out = EncodeVarint(out, effect.bytes.size());
+  if (effect.bytes.size() > kInlineOperandBytesMax) return {out, true};
+  return {EncodeBytes(out, effect.bytes), false};
+}
+
+bool AppendEffectTail(const Effect& effect, std::string* out) {
+  const size_t before = out->size();
+  out->resize(before + EffectTailBytesMax(effect));
+  const EncodedTail tail = EncodeEffectTail(effect, out->data() + before);
+  out->resize(static_cast<size_t>(tail.end - out->data()));
+  return tail.large;
 }
 
 std::string EffectToString(const Effect& e) {

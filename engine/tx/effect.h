@@ -83,8 +83,21 @@ struct Effect {
 bool DecodeEffect(ByteReader* reader, uint64_t epoch, Effect* out);
 
 // Encodes everything of an effect but its stamp (count, worker): kind and database, key, operands. With a large byte
-// operand the encoding ends after the operand's length; returns true then, and the caller hands the bytes over apart.
-bool EncodeEffectTail(const Effect& effect, std::string* out);
+// operand the encoding ends after the operand's length, and the caller hands the bytes over apart.
+struct EncodedTail {
+  char* end;
+  bool large;
+};
+// `out` has room for EffectTailBytesMax(effect).
+EncodedTail EncodeEffectTail(const Effect& effect, char* out);
+inline size_t EffectTailBytesMax(const Effect& effect) {
+  constexpr size_t kHead = 2;      // kind and database; type
+  constexpr size_t kVarints = 6;   // database, key length, and at most three operands and a length
+  const size_t inlined = effect.bytes.size() <= kInlineOperandBytesMax ? effect.bytes.size() : 0;
+  return kHead + kVarints * kVarint64BytesMax + effect.key.size() + inlined;
+}
+// The same onto a string; returns EncodedTail::large.
+bool AppendEffectTail(const Effect& effect, std::string* out);
 
 // "lsn 812.5 w0 db0 SET key [3 bytes]" for `hotkv-tool log dump`; bytes are shortened and escaped.
 std::string EffectToString(const Effect& effect);

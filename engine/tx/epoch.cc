@@ -44,7 +44,7 @@ void EpochClock::Release(uint64_t epoch) {
     EffectBuffer& buffer = slot.buffers[epoch & 1];
     buffer.Clear();
     // A burst must not pin its memory for ever.
-    if (buffer.bytes.capacity() > 4 * kHandOverBytes) buffer.bytes.shrink_to_fit();
+    if (buffer.bytes.capacity() > 4 * kHandOverBytes) buffer.bytes.Free();
   }
   released_ = epoch;
 }

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/byte_buffer.h"
 #include "engine/base/check.h"
 #include "engine/base/shared_block.h"
 
@@ -46,14 +47,14 @@ struct EffectBuffer {
   };
   static_assert(sizeof(RecordHeader) == 12);
 
-  std::string bytes;
+  ByteBuffer bytes;
   std::vector<SharedBlockRef> large;
   size_t large_bytes = 0;
 
   size_t size_bytes() const { return bytes.size() + large_bytes; }
   bool empty() const { return bytes.empty(); }
   void Clear() {
-    bytes.clear();
+    bytes.Clear();
     large.clear();
     large_bytes = 0;
   }

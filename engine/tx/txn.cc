@@ -41,6 +41,7 @@ void Txn::Begin(int64_t now_ms) {
   lfu_ = engine_->lfu_policy.load(std::memory_order_relaxed);
   holds_all_ = false;
   touched_lsn_ = 0;
+  found_key_ = nullptr;
 }
 
 void Txn::LockKey(const KeyRef& key) {
@@ -129,43 +130,47 @@ uint64_t Txn::Publish() {
     }
   }
   AddRelaxed(worker_->changes, effects_.size());
-  tails_.clear();
+  tails_.Clear();
   effects_.clear();
   return lsn;
 }
 
 void Txn::AppendEffects(uint64_t lsn, uint64_t epoch) {
   EffectBuffer& buffer = engine_->epochs().Buffer(worker_->id, epoch);
-  char stamp[kVarint64BytesMax + 1];
-  char* end = EncodeVarint(stamp, lsn & kLsnCountMask);
-  *end++ = static_cast<char>(worker_->id);
-  const auto stamp_size = static_cast<size_t>(end - stamp);
   for (PendingEffect& effect : effects_) {
-    EffectBuffer::RecordHeader header;
-    header.size = static_cast<uint32_t>(stamp_size + effect.size);
+    constexpr size_t kStampBytesMax = kVarint64BytesMax + 1;
+    using Header = EffectBuffer::RecordHeader;
+    char* const record = buffer.bytes.Extend(sizeof(Header) + kStampBytesMax + effect.size);
+    char* const body = record + sizeof(Header);
+    char* out = EncodeVarint(body, lsn & kLsnCountMask);
+    *out++ = static_cast<char>(worker_->id);
+    std::memcpy(out, tails_.data() + effect.offset, effect.size);
+    out += effect.size;
+    Header header;
+    header.size = static_cast<uint32_t>(out - body);
     header.group = effect.group;
     if (effect.large) {
       buffer.large_bytes += effect.large.get()->size();
       buffer.large.push_back(std::move(effect.large));
       header.large = static_cast<uint32_t>(buffer.large.size());
     }
-    buffer.bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
-    buffer.bytes.append(stamp, stamp_size);
-    buffer.bytes.append(tails_, effect.offset, effect.size);
+    std::memcpy(record, &header, sizeof(header));
+    buffer.bytes.TrimTo(out);
   }
   engine_->epochs().NoteAppended(worker_->id, buffer.size_bytes());
 }
 
 void Txn::Record(const Effect& effect, unsigned group, SharedBlock* large) {
-  PendingEffect pending;
+  PendingEffect& pending = effects_.emplace_back();
   pending.offset = static_cast<uint32_t>(tails_.size());
-  if (EncodeEffectTail(effect, &tails_)) {
+  const EncodedTail tail = EncodeEffectTail(effect, tails_.Extend(EffectTailBytesMax(effect)));
+  tails_.TrimTo(tail.end);
+  if (tail.large) {
     pending.large = large != nullptr ? SharedBlockRef::Share(large)
                                      : SharedBlockRef(SharedBlock::Copy(effect.bytes));
   }
   pending.size = static_cast<uint32_t>(tails_.size()) - pending.offset;
   pending.group = static_cast<uint16_t>(group);
-  effects_.push_back(std::move(pending));
 }
 
 void Txn::RecordKeyed(const Effect& effect, const KeyRef& key, Why why, SharedBlock* large) {
@@ -211,9 +216,23 @@ bool Txn::CanExpire() const {
          !engine_->loading.load(std::memory_order_relaxed);
 }
 
+Entry** Txn::FindSlot(Stripe& stripe, uint32_t db, const KeyRef& key) {
+  if (found_key_ == key.key.data() && found_hash_ == key.hash && found_db_ == db) {
+    HOTKV_DCHECK((*found_slot_)->key() == key.key);
+    return found_slot_;
+  }
+  Entry** slot = engine_->keyspace().Find(stripe, db, key);
+  if (slot == nullptr) return nullptr;
+  found_key_ = key.key.data();
+  found_hash_ = key.hash;
+  found_db_ = db;
+  found_slot_ = slot;
+  return slot;
+}
+
 Entry** Txn::LiveSlot(uint32_t db, const KeyRef& key) {
   Stripe& stripe = StripeOf(key);
-  Entry** slot = engine_->keyspace().Find(stripe, db, key);
+  Entry** slot = FindSlot(stripe, db, key);
   if (slot == nullptr || !(*slot)->ExpiredAt(now_ms_)) [[likely]] return slot;
   if (CanExpire()) {
     AddRelaxed(worker_->expired_keys, 1);
@@ -277,6 +296,7 @@ void Txn::DropSlot(uint32_t db, const KeyRef& key, Entry** slot, Why why) {
   effect.db = db;
   effect.key = key.key;
   RecordKeyed(effect, key, why);
+  found_key_ = nullptr;
   Entry* entry = engine_->keyspace().Take(StripeOf(key), db, key, slot);
   ReleaseValueOf(entry, db);
   Entry::DestroyShell(entry);
@@ -289,6 +309,7 @@ void Txn::Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry) {
     stripe.expire_check_at_ms = entry->expire_at_ms();
   }
   if (slot == nullptr) {
+    found_key_ = nullptr;
     keyspace.Insert(stripe, db, key, entry);
     return;
   }
@@ -309,7 +330,7 @@ void Txn::SetString(uint32_t db, const KeyRef& key, std::string_view value, int6
     return;
   }
   Stripe& stripe = StripeOf(key);
-  Entry** slot = engine_->keyspace().Find(stripe, db, key);
+  Entry** slot = FindSlot(stripe, db, key);
   const bool same_shape = slot != nullptr && (*slot)->has_expiry() == (expire_at_ms != 0);
   if (same_shape && (*slot)->TryReplaceInline(value)) {
     if (expire_at_ms != 0) {
@@ -334,7 +355,7 @@ void Txn::SetString(uint32_t db, const KeyRef& key, std::string_view value, int6
 }
 
 void Txn::SetBlock(uint32_t db, const KeyRef& key, SharedBlock* block, int64_t expire_at_ms) {
-  Entry** slot = engine_->keyspace().Find(StripeOf(key), db, key);
+  Entry** slot = FindSlot(StripeOf(key), db, key);
   Entry* entry = Entry::Create({.key = key.key,
                                 .form = Entry::Form::kRef,
                                 .pointer = block,
@@ -346,7 +367,7 @@ void Txn::SetBlock(uint32_t db, const KeyRef& key, SharedBlock* block, int64_t e
 
 void Txn::SetInt(uint32_t db, const KeyRef& key, int64_t value, int64_t expire_at_ms) {
   Stripe& stripe = StripeOf(key);
-  Entry** slot = engine_->keyspace().Find(stripe, db, key);
+  Entry** slot = FindSlot(stripe, db, key);
   if (slot != nullptr && (*slot)->is_int() && (*slot)->has_expiry() == (expire_at_ms != 0)) {
     (*slot)->set_int_value(value);
     Touch(*slot);
@@ -433,12 +454,12 @@ size_t Txn::SetRange(uint32_t db, const KeyRef& key, size_t offset, std::string_
   if (size > kInlineValueBytesMax) {
     if (slot == nullptr) {
       // An expired entry may still be there, hidden, where nothing can be written.
-      Put(db, key, engine_->keyspace().Find(StripeOf(key), db, key),
+      Put(db, key, FindSlot(StripeOf(key), db, key),
           Entry::Create({.key = key.key,
                          .form = Entry::Form::kRef,
                          .pointer = SharedBlock::Make(0, size),
                          .access_clock = AccessClock()}));
-      slot = engine_->keyspace().Find(StripeOf(key), db, key);
+      slot = FindSlot(StripeOf(key), db, key);
     }
     SharedBlock* block = OwnBlock(StripeOf(key), db, slot, size);
     if (offset > block->size()) {
@@ -452,7 +473,7 @@ size_t Txn::SetRange(uint32_t db, const KeyRef& key, size_t offset, std::string_
     joined.replace(offset, bytes.size(), bytes);
     const int64_t expire_at_ms = slot == nullptr ? 0 : (*slot)->expire_at_ms();
     if (slot == nullptr || !(*slot)->TryReplaceInline(joined)) {
-      Put(db, key, engine_->keyspace().Find(StripeOf(key), db, key),
+      Put(db, key, FindSlot(StripeOf(key), db, key),
           Entry::Create({.key = key.key,
                          .bytes = joined,
                          .expire_at_ms = expire_at_ms,
@@ -488,7 +509,7 @@ bool Txn::Delete(uint32_t db, const KeyRef& key) {
 
 void Txn::SetExpire(uint32_t db, const KeyRef& key, int64_t at_ms) {
   Stripe& stripe = StripeOf(key);
-  Entry** slot = engine_->keyspace().Find(stripe, db, key);
+  Entry** slot = FindSlot(stripe, db, key);
   HOTKV_CHECK(slot != nullptr);
   Entry* entry = *slot;
   if (entry->has_expiry() && at_ms != 0) {
@@ -515,13 +536,14 @@ void Txn::Move(uint32_t from_db, const KeyRef& from, uint32_t to_db, const KeyRe
   effect.db = from_db;
   effect.key = from.key;
   RecordKeyed(effect, from);
+  found_key_ = nullptr;
   Entry* old = engine_->keyspace().Take(StripeOf(from), from_db, from, slot);
   Entry::Spec spec = old->Describe();
   spec.key = to.key;
   spec.access_clock = AccessClock();
   Entry* fresh = Entry::Create(spec);
   Entry::DestroyShell(old);
-  Put(to_db, to, engine_->keyspace().Find(StripeOf(to), to_db, to), fresh);
+  Put(to_db, to, FindSlot(StripeOf(to), to_db, to), fresh);
   RecordEntry(to_db, to, fresh);
 }
 
@@ -533,7 +555,7 @@ void Txn::CopyString(uint32_t db, const KeyRef& from, uint32_t to_db, const KeyR
   spec.access_clock = AccessClock();
   if (spec.form == Entry::Form::kRef) source->block()->Ref();
   Entry* fresh = Entry::Create(spec);
-  Put(to_db, to, engine_->keyspace().Find(StripeOf(to), to_db, to), fresh);
+  Put(to_db, to, FindSlot(StripeOf(to), to_db, to), fresh);
   RecordEntry(to_db, to, fresh);
 }
 
@@ -552,7 +574,7 @@ void Txn::LinkNewObject(uint32_t db, const KeyRef& key, Object* object,
                                 .form = Entry::Form::kRef,
                                 .pointer = object,
                                 .access_clock = AccessClock()});
-  Put(db, key, engine_->keyspace().Find(StripeOf(key), db, key), entry);
+  Put(db, key, FindSlot(StripeOf(key), db, key), entry);
   RecordEntry(db, key, entry);
 }
 
@@ -592,6 +614,7 @@ void Txn::FlushDb(uint32_t db) {
   HOTKV_CHECK(holds_all_);
   Keyspace& keyspace = engine_->keyspace();
   const unsigned stripe_bits = keyspace.options().stripe_bits;
+  found_key_ = nullptr;
   for (uint32_t i = 0; i < keyspace.stripe_count(); ++i) {
     Stripe& stripe = keyspace.stripe(i);
     if (!keyspace.DbInUse(stripe, db)) continue;
@@ -616,6 +639,7 @@ void Txn::FlushDb(uint32_t db) {
 
 void Txn::SwapDb(uint32_t a, uint32_t b) {
   HOTKV_CHECK(holds_all_);
+  found_key_ = nullptr;
   Keyspace& keyspace = engine_->keyspace();
   for (uint32_t i = 0; i < keyspace.stripe_count(); ++i) {
     Stripe& stripe = keyspace.stripe(i);
@@ -642,6 +666,7 @@ void Txn::LockStripe(Stripe& stripe) {
 void Txn::UnlockStripe(Stripe& stripe) {
   if (holds_all_) return;
   HOTKV_DCHECK(locked_.size() == 1 && locked_[0] == &stripe);
+  found_key_ = nullptr;
   touched_lsn_ = std::max(touched_lsn_, effects_.empty() ? stripe.lsn : Publish());
   stripe.lock.Unlock();
   locked_.clear();

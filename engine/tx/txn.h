@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/byte_buffer.h"
 #include "engine/store/keyspace.h"
 #include "engine/tx/effect.h"
 #include "engine/tx/eviction.h"
@@ -125,6 +126,8 @@ class Txn {
   // Puts a new entry under the key, over what is there (slot: as found, or null). Records nothing of the new one.
   void Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry);
   Entry** LiveSlot(uint32_t db, const KeyRef& key);
+  // The slot of a key, expired or not; remembered until an entry comes or goes.
+  Entry** FindSlot(Stripe& stripe, uint32_t db, const KeyRef& key);
   // The string of the slot as a block of at least `capacity` bytes that only this entry refers to.
   SharedBlock* OwnBlock(Stripe& stripe, uint32_t db, Entry** slot, size_t capacity);
   bool CanExpire() const;
@@ -147,7 +150,12 @@ class Txn {
   bool lfu_ = false;  // the policy as of Begin
   std::vector<Stripe*> locked_;  // ascending
   uint64_t touched_lsn_ = 0;     // newest lsn among stripes unlocked one by one
-  std::string tails_;
+  // The last slot found: most writes look the same key up twice.
+  const char* found_key_ = nullptr;  // address of the key's bytes; null: nothing remembered
+  uint64_t found_hash_ = 0;
+  uint32_t found_db_ = 0;
+  Entry** found_slot_ = nullptr;
+  ByteBuffer tails_;
   std::vector<PendingEffect> effects_;
 };
 

@@ -13,7 +13,9 @@ namespace hotkv {
 
 namespace {
 
-constexpr size_t kPoolBlocksMax = 4;
+// Blocks are kept in memory until they are durable, so under everysec a second's worth is on its way
+// to being used again; memory that is given back meanwhile would only be faulted in anew.
+constexpr size_t kPoolBytesMax = size_t{32} << 20;
 // A segment that is full sooner than this asks for a larger next one.
 constexpr int64_t kFastSegmentUs = 2'000'000;
 constexpr uint64_t kFileUnitBytes = 4096;
@@ -55,12 +57,15 @@ std::unique_ptr<EpochBlock> BlockLog::NewBlock() {
   if (pool_.empty()) return std::make_unique<EpochBlock>();
   auto block = std::move(pool_.back());
   pool_.pop_back();
+  pool_bytes_ -= block->capacity_bytes();
   return block;
 }
 
 void BlockLog::Recycle(std::unique_ptr<EpochBlock> block) {
-  if (pool_.size() >= kPoolBlocksMax) return;
   block->Clear();
+  const size_t bytes = block->capacity_bytes();
+  if (pool_bytes_ + bytes > kPoolBytesMax) return;
+  pool_bytes_ += bytes;
   pool_.push_back(std::move(block));
 }
 

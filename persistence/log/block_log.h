@@ -134,6 +134,7 @@ class BlockLog {
   size_t unwritten_ = 0;           // index in retained_ of the first that is not in a file
   uint64_t retained_bytes_ = 0;
   std::vector<std::unique_ptr<EpochBlock>> pool_;
+  size_t pool_bytes_ = 0;  // capacity of the blocks in it
 
   bool begun_ = false;         // this start has a segment
   bool tail_pending_ = false;  // blocks of an earlier start are not known durable yet

@@ -36,6 +36,12 @@ void EpochBlock::Clear() {
   header_ = BlockHeader();
 }
 
+size_t EpochBlock::capacity_bytes() const {
+  size_t bytes = sizeof(EpochBlock);
+  for (const Group& group : groups_) bytes += group.bytes.capacity();
+  return bytes;
+}
+
 void EpochBlock::Gather(EpochClock* clock, uint64_t epoch) {
   Clear();
   header_.epoch = epoch;

@@ -35,6 +35,7 @@ class EpochBlock {
   uint64_t payload_bytes() const { return payload_bytes_; }
   // Bytes that it takes in a file.
   uint64_t stored_bytes() const;
+  size_t capacity_bytes() const;  // of memory that it holds
   // The records of one group: pieces one after the other. For those who want an epoch's effects as
   // they pass.
   void AppendGroupPieces(unsigned group, std::vector<std::string_view>* out) const;

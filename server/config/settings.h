@@ -55,6 +55,8 @@ enum class Setting : uint16_t {
   kAppendOnly,
   kAppendFsync,
   kSave,
+  kAutoRewriteMinSize,
+  kAutoRewritePercentage,
   kLogRetention,
   kBackupDir,
   kClockFollow,

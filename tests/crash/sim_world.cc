@@ -116,7 +116,7 @@ DataDirectoryOptions SimWorld::DirectoryOptions() {
   options.random_seed = options_.seed;
   options.append_only = options_.append_only;
   options.fsync = options_.fsync;
-  options.log_growth_bytes_min = options_.snapshots ? kLogGrowthBytes : 0;
+  options.log_growth = {kLogGrowthBytes, options_.snapshots ? 100u : 0u};
   options.manual = true;
   options.log.segment_bytes_min = options_.segment_bytes_min;
   options.log.segment_bytes_max = 4 * options_.segment_bytes_min;
@@ -309,7 +309,7 @@ void SimWorld::SyncAll() {
 
 std::optional<std::string> SimWorld::CheckFiles() {
   env_->ClearFaults();
-  directory_->SetLogGrowth(0);
+  directory_->SetLogGrowth({.percent = 0});
   SlotObject::during_checkpoint = nullptr;
   for (int i = 0; i < kPatience && !CanWrite(); ++i) Cycle(50'000);
   FinishSnapshot();

@@ -13,7 +13,7 @@ std::string Encoded(const Effect& effect) {
   std::string bytes;
   AppendVarint(&bytes, effect.lsn & kLsnCountMask);
   bytes.push_back(static_cast<char>(effect.worker));
-  if (EncodeEffectTail(effect, &bytes)) bytes.append(effect.bytes);
+  if (AppendEffectTail(effect, &bytes)) bytes.append(effect.bytes);
   return bytes;
 }
 

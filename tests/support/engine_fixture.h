@@ -247,7 +247,7 @@ inline EffectLog EngineFixture::TakeLog() {
       EffectBuffer::RecordHeader header;
       std::memcpy(&header, buffer.bytes.data() + at, sizeof(header));
       at += sizeof(header);
-      std::string& body = log.bodies.emplace_back(buffer.bytes.substr(at, header.size));
+      std::string& body = log.bodies.emplace_back(buffer.bytes.view().substr(at, header.size));
       at += header.size;
       if (header.large != 0) body.append(buffer.large[header.large - 1].view());
       ByteReader reader(body);

@@ -86,15 +86,15 @@ inline uint64_t CommitEffect(EpochClock* clock, unsigned worker, const Effect& e
   AppendVarint(&body, effect.lsn & kLsnCountMask);
   body.push_back(static_cast<char>(worker));
   EffectBuffer::RecordHeader header;
-  if (EncodeEffectTail(effect, &body)) {
+  if (AppendEffectTail(effect, &body)) {
     buffer.large.push_back(SharedBlockRef(SharedBlock::Copy(effect.bytes)));
     buffer.large_bytes += effect.bytes.size();
     header.large = static_cast<uint32_t>(buffer.large.size());
   }
   header.size = static_cast<uint32_t>(body.size());
   header.group = static_cast<uint16_t>(group);
-  buffer.bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
-  buffer.bytes.append(body);
+  buffer.bytes.Append({reinterpret_cast<const char*>(&header), sizeof(header)});
+  buffer.bytes.Append(body);
   clock->NoteAppended(worker, buffer.size_bytes());
   clock->Leave(worker);
   return epoch;

@@ -10,7 +10,9 @@
 
 namespace hotkv {
 
-// Time of threads that have ended is not in it: take the difference over a span in which the threads live on.
+// With its children (Redis saves and rewrites in one): those that live by schedstat, those that have ended and been
+// waited for by the ticks that the kernel adds up. Time of threads that have ended is not in it: take the difference
+// over a span in which the threads live on.
 Result<uint64_t> ProcessCpuNs(int pid);
 
 struct ResidentBytes {

@@ -105,7 +105,7 @@ std::vector<Effect> DrainEpoch(EpochClock& clock, uint64_t epoch, std::vector<st
     while (at < buffer.bytes.size()) {
       const auto header = LoadLe<EffectBuffer::RecordHeader>(buffer.bytes.data() + at);
       at += sizeof(header);
-      std::string body = buffer.bytes.substr(at, header.size);
+      std::string body(buffer.bytes.view().substr(at, header.size));
       at += header.size;
       if (header.large != 0) body.append(buffer.large[header.large - 1].view());
       keep->push_back(std::move(body));

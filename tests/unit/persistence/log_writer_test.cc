@@ -503,11 +503,11 @@ TEST_CASE("log writer: a worker inside the epoch that is being closed is still i
   effect.key = "inside";
   AppendVarint(&body, 7);
   body.push_back(1);
-  EncodeEffectTail(effect, &body);
+  AppendEffectTail(effect, &body);
   EffectBuffer& buffer = rig.clock().Buffer(1, closing);
   const EffectBuffer::RecordHeader header{static_cast<uint32_t>(body.size()), 0, 3, 0};
-  buffer.bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
-  buffer.bytes.append(body);
+  buffer.bytes.Append({reinterpret_cast<const char*>(&header), sizeof(header)});
+  buffer.bytes.Append(body);
   CHECK(rig.clock().written() < closing);
   rig.clock().Leave(1);
   writer.join();

@@ -297,11 +297,22 @@ TEST_CASE("Save points and the log's growth begin snapshots, and old log goes") 
   CHECK(server.directory->GetStatus().last_snapshot_error.empty());
   server.directory->SetSavePoints({});
   const uint64_t before = server.directory->GetStatus().snapshots;
-  server.directory->SetLogGrowth(200'000);
-  for (int i = 0; i < 400; ++i) {
-    server.Set("k" + std::to_string(i % 10), std::string(4000, static_cast<char>('a' + i % 26)));
-    if (i % 50 == 0) REQUIRE(server.Sync());
+  auto write_much = [&] {
+    for (int i = 0; i < 400; ++i) {
+      server.Set("k" + std::to_string(i % 10), std::string(4000, static_cast<char>('a' + i % 26)));
+      if (i % 50 == 0) REQUIRE(server.Sync());
+    }
+  };
+  // 1.6 MB of log and a snapshot of a few bytes: only the percentage 0 keeps the next one away.
+  server.directory->SetLogGrowth({200'000, 0});
+  write_much();
+  for (int i = 0; i < 200; ++i) {
+    turn();
+    usleep(500);
   }
+  CHECK(server.directory->GetStatus().snapshots == before);
+  server.directory->SetLogGrowth({200'000, 100});
+  write_much();
   CHECK(await(before + 1));
   REQUIRE(server.Save() == SnapshotOutcome::kDone);
   // The one that is written to, perhaps one before it, and the next.
