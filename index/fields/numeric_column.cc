@@ -1,0 +1,128 @@
+#include "index/fields/numeric_column.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace hotkv {
+
+namespace {
+
+// The tail is merged when it is longer than this and than a 64th of the run.
+constexpr uint32_t kTailMin = 1024;
+constexpr uint32_t kTailShare = 64;
+
+}  // namespace
+
+uint64_t NumericColumn::BitsOf(const JsonValue& value) {
+  switch (value.kind) {
+    case JsonKind::kNumber:
+    case JsonKind::kBool:
+      return std::bit_cast<uint64_t>(value.number == 0 ? 0.0 : value.number);
+    case JsonKind::kMissing:
+    case JsonKind::kOther:
+      return kMissingBits;
+    default:
+      return kInJsonBits;
+  }
+}
+
+NumericColumn::NumericColumn()
+    : bits_(SlabGeometry::For(sizeof(uint64_t), 4096, size_t{64} << 20), nullptr),
+      order_(new Order) {}
+
+NumericColumn::~NumericColumn() { delete order_.load(std::memory_order_relaxed); }
+
+void NumericColumn::Set(uint32_t slot, const JsonValue& value) {
+  HOTKV_CHECK(bits_.Reserve(slot + 1).ok());  // private memory: no file that could be full
+  const std::atomic_ref<uint64_t> place = bits_.At<uint64_t>(slot);
+  const uint64_t now = BitsOf(value);
+  const uint64_t old = place.load(std::memory_order_relaxed) ^ kMissingBits;
+  if (now == old) return;
+  // Listed first: who finds the slot in a list asks the column.
+  Order* order = order_.load(std::memory_order_relaxed);
+  if (now == kInJsonBits) {
+    in_json_.Append(slot);
+  } else if (now != kMissingBits) {
+    order->tail.Append(slot);
+  }
+  place.store(now ^ kMissingBits, std::memory_order_release);
+  if (old == kMissingBits) count_.fetch_add(1, std::memory_order_relaxed);
+  if (now == kMissingBits) count_.fetch_sub(1, std::memory_order_relaxed);
+  const size_t tail = order->tail.size();
+  if (tail > kTailMin && tail > order->run.slots.size() / kTailShare) Merge();
+}
+
+void NumericColumn::Merge() {
+  Order* old = order_.load(std::memory_order_relaxed);
+  std::vector<std::pair<double, uint32_t>> fresh;
+  for (const uint32_t slot : old->tail.Read()) {
+    double number = 0;
+    if (StateOf(slot, &number) == State::kNumber) fresh.emplace_back(number, slot);
+  }
+  std::sort(fresh.begin(), fresh.end());
+  fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
+  auto* order = new Order;
+  Run& run = order->run;
+  run.numbers.reserve(old->run.slots.size() + fresh.size());
+  run.slots.reserve(old->run.slots.size() + fresh.size());
+  const auto put = [&run](double number, uint32_t slot) {
+    run.numbers.push_back(number);
+    run.slots.push_back(slot);
+  };
+  size_t at = 0;
+  for (size_t i = 0; i < old->run.slots.size(); ++i) {
+    const std::pair<double, uint32_t> kept = {old->run.numbers[i], old->run.slots[i]};
+    double number = 0;
+    // What has another number now came to the tail with it.
+    if (StateOf(kept.second, &number) != State::kNumber || number != kept.first) continue;
+    while (at < fresh.size() && fresh[at] < kept) {
+      put(fresh[at].first, fresh[at].second);
+      ++at;
+    }
+    if (at < fresh.size() && fresh[at] == kept) ++at;
+    put(kept.first, kept.second);
+  }
+  for (; at < fresh.size(); ++at) put(fresh[at].first, fresh[at].second);
+  order_.store(order, std::memory_order_release);
+  IndexReclaim().Retire([old] { delete old; });
+}
+
+std::pair<size_t, size_t> NumericColumn::Within(const Run& run, const NumberRange& range) {
+  const auto begin = run.numbers.begin();
+  const auto low = std::lower_bound(begin, run.numbers.end(), range.low);
+  const auto high = std::upper_bound(low, run.numbers.end(), range.high);
+  return {static_cast<size_t>(low - begin), static_cast<size_t>(high - begin)};
+}
+
+NumericColumn::Places NumericColumn::Find(const NumberRange& range) const {
+  const Order* order = order_.load(std::memory_order_acquire);
+  const auto [low, high] = Within(order->run, range);
+  return {std::span(order->run.slots).subspan(low, high - low), order->tail.Read()};
+}
+
+uint64_t NumericColumn::Estimate(const NumberRange& range) const {
+  const Order* order = order_.load(std::memory_order_acquire);
+  const auto [low, high] = Within(order->run, range);
+  uint64_t found = high - low;
+  // Of the tail, as much as a sample of it says.
+  constexpr size_t kSample = 64;
+  const std::span<const uint32_t> tail = order->tail.Read();
+  const size_t step = std::max<size_t>(1, tail.size() / kSample);
+  size_t looked = 0;
+  size_t inside = 0;
+  for (size_t i = 0; i < tail.size(); i += step, ++looked) {
+    double number = 0;
+    if (StateOf(tail[i], &number) == State::kNumber && range.Has(number)) ++inside;
+  }
+  if (looked != 0) found += (inside * tail.size() + looked - 1) / looked;
+  return std::min(found, count());
+}
+
+size_t NumericColumn::bytes() const {
+  const Order* order = order_.load(std::memory_order_acquire);
+  return bits_.bytes() + order->run.slots.size() * (sizeof(double) + sizeof(uint32_t)) +
+         order->tail.bytes() + in_json_.bytes();
+}
+
+}  // namespace hotkv

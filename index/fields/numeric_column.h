@@ -1,0 +1,84 @@
+// NumericColumn: a number a slot, and the slots in the order of their numbers: a sorted run, and a
+// tail of what came since. The number of a slot is the truth; run and tail may hold slots that have
+// moved on, or one twice, but never lack one.
+//
+// Thread rules: Set by one thread at a time; reads by any thread with a ReaderPin.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "index/fields/posting_list.h"
+#include "index/filter/json_fields.h"
+#include "index/slab.h"
+
+namespace hotkv {
+
+// Both ends belong to it.
+struct NumberRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool Has(double number) const { return number >= low && number <= high; }
+};
+
+class NumericColumn {
+ public:
+  enum class State : uint8_t { kMissing, kNumber, kInJson };
+
+  NumericColumn();
+  ~NumericColumn();
+
+  // kMissing: the slot has no value (any more).
+  void Set(uint32_t slot, const JsonValue& value);
+  // kInJson: a value that is no number; read the JSON.
+  State StateOf(uint32_t slot, double* number) const {
+    if (slot >= bits_.capacity()) return State::kMissing;
+    const uint64_t bits = bits_.At<uint64_t>(slot).load(std::memory_order_acquire) ^ kMissingBits;
+    if (bits == kMissingBits) return State::kMissing;
+    if (bits == kInJsonBits) return State::kInJson;
+    *number = std::bit_cast<double>(bits);
+    return State::kNumber;
+  }
+
+  // Where slots with a number in `range` may be.
+  struct Places {
+    std::span<const uint32_t> run;
+    std::span<const uint32_t> tail;  // with any number
+  };
+  Places Find(const NumberRange& range) const;
+  // About how many elements have a number in the range.
+  uint64_t Estimate(const NumberRange& range) const;
+  const PostingList& in_json() const { return in_json_; }
+  // Elements that have the field.
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  size_t bytes() const;
+
+ private:
+  struct Run {
+    std::vector<double> numbers;  // ascending
+    std::vector<uint32_t> slots;
+  };
+  // Run and tail are exchanged together.
+  struct Order {
+    Run run;
+    PostingList tail;
+  };
+  // Two NaNs that JSON cannot give.
+  static constexpr uint64_t kMissingBits = 0xfff8000000000001u;
+  static constexpr uint64_t kInJsonBits = 0xfff8000000000002u;
+  static uint64_t BitsOf(const JsonValue& value);
+  void Merge();
+  static std::pair<size_t, size_t> Within(const Run& run, const NumberRange& range);
+
+  SlabArray bits_;  // uint64_t a slot: the number's bits, so changed that 0 is missing
+  std::atomic<Order*> order_;
+  PostingList in_json_;
+  std::atomic<uint64_t> count_{0};
+};
+
+}  // namespace hotkv
