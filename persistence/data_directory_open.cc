@@ -24,14 +24,15 @@ Result<std::unique_ptr<CatalogStore>> OpenLmdb(const std::string& path, bool cre
   return std::unique_ptr<CatalogStore>(std::move(store));
 }
 
-// What is damaged can be looked at and salvaged.
-Status WithAdvice(Status status) {
-  if (status.code() != Code::kCorruption ||
-      status.message().find("hotkv-tool") != std::string::npos) {
-    return status;
-  }
-  Status advised(Code::kCorruption,
-                 status.message() + "; see: hotkv-tool verify, hotkv-tool repair");
+// A start that is refused names the way out: what is damaged can be looked at, cut and salvaged.
+Status WithAdvice(Status status, const std::string& root) {
+  if (status.code() != Code::kCorruption) return status;
+  Status advised(
+      Code::kCorruption,
+      fmt::format("{}. To see all that is damaged: hotkv-tool verify --dir {}; to save what is not: "
+                  "hotkv-tool export --salvage --dir {} --output FILE; see also hotkv-tool repair "
+                  "and docs/operations.md",
+                  status.message(), root, root));
   return status.path().empty() ? advised : std::move(advised).At(status.path(), status.offset());
 }
 
@@ -66,13 +67,13 @@ std::string DataDirectory::RandomHex(size_t digits) {
 Result<std::unique_ptr<DataDirectory>> DataDirectory::Open(DataDirectoryOptions options) {
   std::unique_ptr<DataDirectory> directory(new DataDirectory(std::move(options)));
   HOTKV_RETURN_IF_ERROR(directory->TakeLock());
-  HOTKV_RETURN_IF_ERROR(WithAdvice(directory->OpenCatalog()));
+  HOTKV_RETURN_IF_ERROR(WithAdvice(directory->OpenCatalog(), directory->paths_.root));
   const CatalogState state = directory->catalog_->Read();
   directory->server_id_ = state.server_id;
   directory->replication_id_ = state.replication_id;
   directory->start_number_ = state.start_number;
   auto recovery = Recovery::Inspect(directory->env_, directory->paths_, state);
-  if (!recovery.ok()) return WithAdvice(std::move(recovery).status());
+  if (!recovery.ok()) return WithAdvice(std::move(recovery).status(), directory->paths_.root);
   directory->recovery_ = std::move(recovery).value();
   return directory;
 }
@@ -99,7 +100,8 @@ Status DataDirectory::CheckForeignFiles(bool has_catalog) const {
     const bool ours = entry.name == "log" || entry.name == "snapshots" || entry.name == "index";
     if (ours && !has_catalog) {
       return Status::Corruption(
-                 "the directory has data but no catalog; see: hotkv-tool repair --catalog")
+                 "the directory has data but no catalog (restore it, or salvage: the files' headers "
+                 "are enough for that)")
           .At(paths_.catalog, -1);
     }
     // With data of our own, a file that somebody has put beside it is his.
@@ -157,7 +159,7 @@ Status DataDirectory::Load(Engine* engine) {
   engine_ = engine;
   unsigned threads = options_.load_threads;
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  HOTKV_RETURN_IF_ERROR(WithAdvice(recovery_->Load(engine, options_.manual ? 1 : threads)));
+  HOTKV_RETURN_IF_ERROR(WithAdvice(recovery_->Load(engine, options_.manual ? 1 : threads), paths_.root));
   folders_ = std::make_unique<ObjectFolders>(env_, paths_.index, catalog_.get(), engine);
   engine->SetObjectHost(folders_.get());
   folders_->ForgetUnknown();

@@ -34,7 +34,9 @@ namespace hotkv {
 namespace {
 
 int Complain(const Status& status) {
-  const std::string where = status.path().empty() ? "" : " (" + status.path() + ")";
+  std::string where = status.path().empty() ? "" : " (" + status.path();
+  if (!where.empty() && status.offset() >= 0) where += " @" + std::to_string(status.offset());
+  if (!where.empty()) where += ")";
   std::fprintf(stderr, "%s%s\n", status.message().c_str(), where.c_str());
   return 1;
 }

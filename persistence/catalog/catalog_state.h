@@ -1,6 +1,6 @@
 // CatalogState: what the catalog says, as values. It names files and what they cover, never what
-// the data is: each entry can be found again from the files' headers (`hotkv-tool repair
-// --catalog`).
+// the data is: each entry can be found again from the files' headers (`hotkv-tool export --salvage`
+// works without a catalog).
 //
 // A file or folder is `planned` before it is made, `live` once it and its directory are synced and
 // before anything relies on it, `dropped` before it is unlinked. So a crash leaves nothing unknown:

@@ -211,8 +211,7 @@ class Scanner {
                     const std::string& what) const {
     return Status::Corruption(
                fmt::format(
-                   "log is damaged behind epoch {} ({}), though it was durable up to epoch {}; "
-                   "see: hotkv-tool verify, hotkv-tool log dump, hotkv-tool repair",
+                   "log is damaged behind epoch {} ({}), though it was durable up to epoch {}",
                    last_epoch, what, result_.watermark))
         .At(path, static_cast<int64_t>(offset));
   }

@@ -9,18 +9,21 @@ namespace hotkv {
 Status EffectSource::AddSnapshot(const SnapshotReader& snapshot) {
   if (!snapshot.footer().has_effects) return Status::Ok();
   snapshot_last_epoch_ = snapshot.footer().last_epoch;
+  snapshot_path_ = snapshot.path();
   for (const SectionEntry& section : snapshot.footer().sections) {
     if (section.kind != SectionKind::kEffects) continue;
     std::string& scratch = snapshot_bytes_.emplace_back();
     HOTKV_ASSIGN_OR_RETURN(const std::string_view body, snapshot.Read(section, &scratch));
     Result<std::vector<EffectRun>> runs = DecodeEffectRuns(body);
     if (!runs.ok()) return snapshot.At(section, runs.status());
-    for (const EffectRun& run : *runs) runs_[run.group].push_back(run);
+    for (const EffectRun& run : *runs) {
+      runs_[run.group].push_back({run, static_cast<int64_t>(section.offset)});
+    }
   }
   // The file has them as they came, epoch by epoch; sorted again only to be sure of it.
   for (auto& runs : runs_) {
     std::stable_sort(runs.begin(), runs.end(),
-                     [](const auto& a, const auto& b) { return a.epoch < b.epoch; });
+                     [](const auto& a, const auto& b) { return a.run.epoch < b.run.epoch; });
   }
   return Status::Ok();
 }
@@ -52,8 +55,12 @@ Status EffectSource::ApplyRecords(uint64_t epoch, std::string_view records,
 }
 
 Status EffectSource::ForEach(unsigned group, const Apply& apply) {
-  for (const EffectRun& run : runs_[group]) {
-    HOTKV_RETURN_IF_ERROR(ApplyRecords(run.epoch, run.records, apply));
+  for (const auto& [run, section_offset] : runs_[group]) {
+    Status status = ApplyRecords(run.epoch, run.records, apply);
+    if (!status.ok()) {
+      if (status.offset() >= 0) return status;
+      return std::move(status).At(snapshot_path_, section_offset);
+    }
   }
   for (const LogGroupRef& ref : refs_[group]) {
     HOTKV_ASSIGN_OR_RETURN(const std::string records, reader_.ReadGroup(ref));

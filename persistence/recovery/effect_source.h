@@ -41,7 +41,12 @@ class EffectSource {
   const std::string log_folder_;
   LogReader reader_;
   std::deque<std::string> snapshot_bytes_;  // decompressed sections that runs point into
-  std::array<std::vector<EffectRun>, kStripeGroups> runs_;
+  struct PlacedRun {
+    EffectRun run;
+    int64_t section_offset;  // in the snapshot's file
+  };
+  std::string snapshot_path_;
+  std::array<std::vector<PlacedRun>, kStripeGroups> runs_;
   std::array<std::vector<LogGroupRef>, kStripeGroups> refs_;
   uint64_t snapshot_last_epoch_ = 0;
   uint64_t blocks_ = 0;

@@ -53,11 +53,17 @@ Status ObjectLoader::PlanSection(const SectionEntry& section) {
   std::string scratch;
   HOTKV_ASSIGN_OR_RETURN(const std::string_view body,
                          options_.snapshot_or_null->Read(section, &scratch));
-  HOTKV_ASSIGN_OR_RETURN(const ObjectSection object, DecodeObjectSection(body));
+  const auto at = [&](Status status) {
+    return options_.snapshot_or_null->At(section, std::move(status));
+  };
+  const Result<ObjectSection> decoded = DecodeObjectSection(body);
+  if (!decoded.ok()) return at(decoded.status());
+  const ObjectSection& object = *decoded;
   Planned planned{object.type, std::string(object.definition), object.generation, section.cut};
   const auto record = options_.state->objects.find(section.id);
   if (record == options_.state->objects.end() || record->second.state != FileState::kLive) {
-    return Status::Corruption(fmt::format("the catalog has no folder of object {}", section.id));
+    return at(
+        Status::Corruption(fmt::format("the catalog has no folder of object {}", section.id)));
   }
   // A generation published since the snapshot: the log has all effects after its `from`.
   const uint64_t current = record->second.current();
@@ -66,8 +72,8 @@ Status ObjectLoader::PlanSection(const SectionEntry& section) {
     planned.from_lsn = record->second.generations.at(current).from_lsn;
   }
   if (!record->second.generations.contains(planned.generation)) {
-    return Status::Corruption(fmt::format("the catalog has no generation {} of object {}",
-                                          planned.generation, section.id));
+    return at(Status::Corruption(fmt::format("the catalog has no generation {} of object {}",
+                                             planned.generation, section.id)));
   }
   planned_[section.id] = std::move(planned);
   return Status::Ok();
@@ -114,8 +120,12 @@ Status ObjectLoader::OpenPlanned(unsigned group, const GroupFacts& facts) {
     if (GroupOfObject(id) != group || facts.dropped.contains(id)) continue;
     HOTKV_ASSIGN_OR_RETURN(const ObjectType* type, TypeOf(planned.type));
     const ObjectPlace place{id, options_.env, FolderOf(id)};
-    HOTKV_ASSIGN_OR_RETURN(DurableObject * object,
-                           type->open(place, planned.definition, planned.generation));
+    auto opened = type->open(place, planned.definition, planned.generation);
+    if (!opened.ok()) {
+      Status status = std::move(opened).status();
+      return status.path().empty() ? std::move(status).At(place.folder, -1) : std::move(status);
+    }
+    DurableObject* object = *opened;
     engine_->objects().Add(object);
     object->Unref();
     applied_from_[group][id] = planned.from_lsn;

@@ -164,6 +164,8 @@ void SpoilFilesIn(const std::string& folder, uint64_t copies) {
     const bool refusal = bad->find("start refused: ") == 0 || bad->find("load failed: ") == 0;
     REQUIRE(refusal);
     REQUIRE(named);
+    REQUIRE_THAT(*bad, Catch::Matches(".* data/[a-z]+/[0-9]+\\.hk[a-z] @[0-9]+: .*"));
+    REQUIRE_THAT(*bad, Catch::Contains("hotkv-tool export --salvage"));
     ++refused;
   }
   CHECK(refused > 0);
@@ -196,5 +198,5 @@ TEST_CASE("A block that was durable and is gone is no torn tail") {
   INFO(*bad);
   CHECK(bad->find("start refused: CORRUPTION: " + SegmentPath(blocks[0].segment)) == 0);
   CHECK(bad->find("@" + std::to_string(blocks[0].offset)) != std::string::npos);
-  CHECK(bad->find("hotkv-tool") != std::string::npos);
+  CHECK(bad->find("hotkv-tool export --salvage --dir data") != std::string::npos);
 }

@@ -200,7 +200,9 @@ TEST_CASE(
     fs::remove(folder.path("data/catalog.mdb"));
     const Status status = OpenStatus(At(folder.path("data")));
     CHECK(status.code() == Code::kCorruption);
-    CHECK(status.message().find("hotkv-tool repair --catalog") != std::string::npos);
+    CHECK(status.message().find("no catalog") != std::string::npos);
+    CHECK(status.message().find("hotkv-tool export --salvage --dir " + folder.path("data")) !=
+          std::string::npos);
     CHECK(!fs::exists(folder.path("data/catalog.mdb")));
   }
   SECTION("a path that cannot be a folder") {
