@@ -72,11 +72,19 @@ Status VectorIndex::Impl::ClaimSlot(uint32_t slot) {
   return Status::Ok();
 }
 
-Status VectorIndex::Impl::ApplySet(uint32_t slot, std::string_view name,
-                                   std::span<const float> vector, std::string_view attr) {
+Status VectorIndex::Impl::ApplySet(uint32_t slot, const RecordContent& content,
+                                   std::span<const float> vector) {
   HOTKV_RETURN_IF_ERROR(CheckVector(vector));
   HOTKV_RETURN_IF_ERROR(ClaimSlot(slot));
   const Prepared prepared = PrepareVector(vector);
+  RecordContent record = content;
+  record.norm = prepared.norm;
+  return ApplyRow(slot, record, prepared);
+}
+
+Status VectorIndex::Impl::ApplyRow(uint32_t slot, const RecordContent& record,
+                                   const Prepared& prepared) {
+  const std::string_view name = record.name;
   ReaderPin pin;
   std::lock_guard<std::shared_mutex> lock(names_mutex_);
   const uint8_t meta = slot < graph_->slot_limit() ? graph_->meta(slot) : uint8_t{0};
@@ -84,11 +92,12 @@ Status VectorIndex::Impl::ApplySet(uint32_t slot, std::string_view name,
     if (!NameIs(slot, name)) {
       return Status::Corruption("slot " + std::to_string(slot) + " holds another element");
     }
-    records_.Set(slot, name, attr, prepared.norm);
+    ChangeRecord(slot, record);
     return Status::Ok();
   }
   StoreRow(slot, prepared);
-  records_.Set(slot, name, attr, prepared.norm);
+  records_.Set(slot, record);
+  fields_.Set(slot, record.attr);
   bool link = true;
   if ((meta & kMetaLinked) != 0) {
     link = !graph_->Revive(slot);
@@ -97,6 +106,7 @@ Status VectorIndex::Impl::ApplySet(uint32_t slot, std::string_view name,
   }
   graph_->SetLive(slot);
   live_.fetch_add(1, std::memory_order_relaxed);
+  Enlist(slot);
   if (link) AddToPending(slot);
   const uint32_t hash = NameMap::HashOf(name);
   const auto matches = [&](uint32_t s) { return s != slot && NameIs(s, name); };
@@ -122,26 +132,34 @@ Status VectorIndex::Impl::ApplyDelete(uint32_t slot, std::string_view name) {
   return Status::Ok();
 }
 
-Status VectorIndex::Impl::ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr) {
+template <typename Change>
+Status VectorIndex::Impl::ApplyToRecord(uint32_t slot, std::string_view name, Change&& change) {
   ReaderPin pin;
   std::lock_guard<std::shared_mutex> lock(names_mutex_);
   if (slot >= graph_->slot_limit() || (graph_->meta(slot) & kMetaLive) == 0) return Status::Ok();
   if (!NameIs(slot, name)) {
     return Status::Corruption("slot " + std::to_string(slot) + " holds another element");
   }
-  records_.Set(slot, name, attr, records_.Get(slot).header->norm);
+  const RecordView old = records_.Get(slot);
+  RecordContent record = {old.name(), old.attr(), old.header->norm, old.expire_at_ms()};
+  change(&record);
+  ChangeRecord(slot, record);
   return Status::Ok();
 }
 
 Status VectorIndex::ApplySet(uint32_t slot, std::string_view name, std::span<const float> vector,
-                             std::string_view attr) {
-  return impl_->ApplySet(slot, name, vector, attr);
+                             std::string_view attr, int64_t expire_at_ms) {
+  return impl_->ApplySet(slot, {name, attr, 1, expire_at_ms}, vector);
 }
 Status VectorIndex::ApplyDelete(uint32_t slot, std::string_view name) {
   return impl_->ApplyDelete(slot, name);
 }
 Status VectorIndex::ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr) {
-  return impl_->ApplyAttr(slot, name, attr);
+  return impl_->ApplyToRecord(slot, name, [attr](RecordContent* record) { record->attr = attr; });
+}
+Status VectorIndex::ApplyExpiry(uint32_t slot, std::string_view name, int64_t expire_at_ms) {
+  return impl_->ApplyToRecord(
+      slot, name, [expire_at_ms](RecordContent* record) { record->expire_at_ms = expire_at_ms; });
 }
 uint64_t VectorIndex::LinkPending(uint64_t elements_max) {
   return impl_->LinkPending(elements_max);

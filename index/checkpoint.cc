@@ -121,11 +121,11 @@ bool VectorIndex::Impl::PlaceName(uint32_t slot, CopyPlan* plan) const {
   return true;
 }
 
-Status VectorIndex::Impl::WriteGraph(uint64_t generation, const CopyPlan& plan) const {
-  HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(JoinPath(dir_, GraphFileName(generation)),
-                                                     OpenMode::kCreateOrOpen));
+Status VectorIndex::Impl::WriteGraph(const CopyPlace& place, const CopyPlan& plan) const {
+  const std::string path = JoinPath(place.dir, GraphFileName(place.generation));
+  HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(path, OpenMode::kCreateOrOpen));
   HOTKV_RETURN_IF_ERROR(file->Truncate(0));
-  GraphHeader header = HeaderOf(generation);
+  GraphHeader header = HeaderOf(place);
   header.live = plan.live;
   const auto slots = static_cast<uint32_t>(plan.metas.size());
   uint64_t end = kGenerationPage;
@@ -179,29 +179,29 @@ Status VectorIndex::Impl::WriteGraph(uint64_t generation, const CopyPlan& plan) 
   return file->Sync();
 }
 
-GraphHeader VectorIndex::Impl::HeaderOf(uint64_t generation) const {
+GraphHeader VectorIndex::Impl::HeaderOf(const CopyPlace& place) const {
   GraphHeader header = {};
-  header.index_uid = uid_;
-  header.generation = generation;
+  header.index_uid = place.uid;
+  header.generation = place.generation;
   header.seed = options_.seed;
   header.dim = options_.dim;
   header.m = options_.m;
   header.ef_construction = options_.ef_construction;
-  header.ef_default = options_.ef_default;
-  header.rerank = options_.rerank;
+  header.ef_default = ef_default_.load(std::memory_order_relaxed);
+  header.rerank = rerank_.load(std::memory_order_relaxed);
   header.metric = static_cast<uint8_t>(options_.metric);
   header.type = static_cast<uint8_t>(options_.type);
   return header;
 }
 
-Status VectorIndex::Impl::WriteIds(uint64_t generation, const CopyPlan& plan) const {
-  HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(JoinPath(dir_, IdsFileName(generation)),
-                                                     OpenMode::kCreateOrOpen));
+Status VectorIndex::Impl::WriteIds(const CopyPlace& place, const CopyPlan& plan) const {
+  const std::string path = JoinPath(place.dir, IdsFileName(place.generation));
+  HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(path, OpenMode::kCreateOrOpen));
   HOTKV_RETURN_IF_ERROR(file->Truncate(0));
   const auto slots = static_cast<uint32_t>(plan.metas.size());
   IdsHeader header = {};
-  header.index_uid = uid_;
-  header.generation = generation;
+  header.index_uid = place.uid;
+  header.generation = place.generation;
   header.names = plan.names;
   header.word_capacity = plan.words.size();
   header.slots = slots;
@@ -212,6 +212,7 @@ Status VectorIndex::Impl::WriteIds(uint64_t generation, const CopyPlan& plan) co
   SectionWriter arena(file.get(), arena_at);
   std::string block;
   std::vector<uint64_t> batch;
+  std::vector<IdsExpiry> expiries;
   for (uint32_t begin = 0; begin < slots; begin += kCopyBatch) {
     const uint32_t end = begin + std::min(slots - begin, kCopyBatch);
     block.clear();
@@ -224,14 +225,19 @@ Status VectorIndex::Impl::WriteIds(uint64_t generation, const CopyPlan& plan) co
         const RecordView record = records_.Get(slot);
         if (!record) continue;
         batch.back() = arena.bytes() + block.size() + 1;
-        block.append(reinterpret_cast<const char*>(record.header),
-                     RecordBytes(record.name().size(), record.attr().size()));
+        block.append(reinterpret_cast<const char*>(record.header), RecordBytes(*record.header));
+        if (!record.attr().empty()) ++header.with_attr;
+        if (const int64_t at_ms = record.expire_at_ms(); at_ms != 0) {
+          expiries.push_back({at_ms, slot, 0});
+        }
         block.append((4 - block.size() % 4) % 4, '\0');
       }
     }
     HOTKV_RETURN_IF_ERROR(arena.Append(block));
     HOTKV_RETURN_IF_ERROR(refs.Append(BytesOf(batch.data(), batch.size())));
   }
+  HOTKV_RETURN_IF_ERROR(arena.Append(BytesOf(expiries.data(), expiries.size())));
+  header.expiring = static_cast<uint32_t>(expiries.size());
   SectionWriter words(file.get(), words_at);
   HOTKV_RETURN_IF_ERROR(words.Append(BytesOf(plan.words.data(), plan.words.size())));
   HOTKV_ASSIGN_OR_RETURN(header.sections[kSectionRefs], refs.Finish());
@@ -239,6 +245,14 @@ Status VectorIndex::Impl::WriteIds(uint64_t generation, const CopyPlan& plan) co
   HOTKV_ASSIGN_OR_RETURN(header.sections[kSectionArena], arena.Finish());
   Seal(&header);
   HOTKV_RETURN_IF_ERROR(file->WriteAt(0, BytesOf(&header, 1)));
+  std::string fields;
+  {
+    std::shared_lock<std::shared_mutex> lock(names_mutex_);
+    fields = EncodeFields(fields_.specs());
+  }
+  const FieldsHeader fields_header = {static_cast<uint32_t>(fields.size()), Crc32c(fields)};
+  if (!fields.empty()) fields.insert(0, BytesOf(&fields_header, 1));
+  if (!fields.empty()) HOTKV_RETURN_IF_ERROR(file->WriteAt(kFieldsAt, fields));
   HOTKV_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   const uint64_t whole = arena_at + RoundToPage(header.sections[kSectionArena].bytes);
   if (size < whole) HOTKV_RETURN_IF_ERROR(file->Truncate(whole));
@@ -252,26 +266,59 @@ Status VectorIndex::Impl::Checkpoint(uint64_t generation) {
   {
     std::lock_guard<std::mutex> slots_lock(slots_mutex_);
     begun_[generation] = ++checkpoints_begun_;
+  }
+  HOTKV_RETURN_IF_ERROR(WriteCopy({dir_, uid_, generation}).status());
+  HOTKV_CRASH_POINT("index.checkpoint.before_vectors");
+  HOTKV_RETURN_IF_ERROR(vector_files_->Sync());
+  if (code_files_) HOTKV_RETURN_IF_ERROR(code_files_->Sync());
+  return env_->SyncDir(dir_);
+}
+
+Result<std::vector<uint8_t>> VectorIndex::Impl::WriteCopy(const CopyPlace& place) {
+  {
+    std::lock_guard<std::mutex> slots_lock(slots_mutex_);
     copying_ = true;
   }
   Status copied;
+  std::vector<uint8_t> metas;
   {
     // Nothing is unlinked between the look at the slots and the copy of their links.
     GraphFile::RepairHold hold(graph_.get());
-    const CopyPlan plan = PlanCopy();
+    CopyPlan plan = PlanCopy();
     HOTKV_SYNC_POINT("index.checkpoint.planned");
-    copied = WriteGraph(generation, plan);
-    if (copied.ok()) copied = WriteIds(generation, plan);
+    copied = WriteGraph(place, plan);
+    if (copied.ok()) copied = WriteIds(place, plan);
+    metas = std::move(plan.metas);
   }
   {
     std::lock_guard<std::mutex> slots_lock(slots_mutex_);
     copying_ = false;
   }
   HOTKV_RETURN_IF_ERROR(std::move(copied));
-  HOTKV_CRASH_POINT("index.checkpoint.before_vectors");
-  HOTKV_RETURN_IF_ERROR(vector_files_->Sync());
-  if (code_files_) HOTKV_RETURN_IF_ERROR(code_files_->Sync());
-  return env_->SyncDir(dir_);
+  return metas;
+}
+
+Status VectorIndex::Impl::AdoptRecords(const Generation& generation) {
+  const IdsHeader& ids = generation.ids_header;
+  const uint64_t expiry_bytes = uint64_t{ids.expiring} * sizeof(IdsExpiry);
+  if (expiry_bytes > ids.sections[kSectionArena].bytes) {
+    return Status::Corruption("more elements end than there is room for")
+        .At(generation.ids_path, 0);
+  }
+  const std::string_view arena = {generation.At(kSectionArena),
+                                  ids.sections[kSectionArena].bytes - expiry_bytes};
+  records_.Adopt(generation.At(kSectionRefs), records_.SlabsFor(ids.slots), arena);
+  for (uint32_t i = 0; i < ids.expiring; ++i) {
+    IdsExpiry expiry;
+    std::memcpy(&expiry, arena.data() + arena.size() + i * sizeof(expiry), sizeof(expiry));
+    if (expiry.slot >= ids.slots) {
+      return Status::Corruption("an element that ends lies beyond the slots")
+          .At(generation.ids_path, 0);
+    }
+    expiry_.Add(expiry.at_ms, expiry.slot);
+  }
+  with_attr_.store(ids.with_attr, std::memory_order_relaxed);
+  return Status::Ok();
 }
 
 Status VectorIndex::Impl::Adopt(std::unique_ptr<Generation> generation) {
@@ -310,8 +357,9 @@ Status VectorIndex::Impl::Adopt(std::unique_ptr<Generation> generation) {
   }
   GraphFile::Adopt(generation->graph->data(), g, dead, graph_.get());
   sums_.Adopt(generation->At(kSectionSums), sums_.SlabsFor(g.slots));
-  records_.Adopt(generation->At(kSectionRefs), records_.SlabsFor(g.slots),
-                 {generation->At(kSectionArena), ids.sections[kSectionArena].bytes});
+  HOTKV_RETURN_IF_ERROR(AdoptRecords(*generation));
+  HOTKV_ASSIGN_OR_RETURN(auto fields, generation->Fields());
+  fields_.Define(std::move(fields), FieldIndex::Elements::kSome);
   if (ids.word_capacity * sizeof(uint64_t) != ids.sections[kSectionWords].bytes ||
       ids.names > ids.word_capacity) {
     return Status::Corruption("the name hash has a wrong size").At(generation->ids_path, 0);

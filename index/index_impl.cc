@@ -67,7 +67,9 @@ VectorIndex::Impl::Impl(const IndexOptions& options, Env* env_or_null, std::stri
       uid_(uid),
       target_(CurrentTarget()),
       codec_(options_, target_),
-      sums_(SlabGeometry::For(sizeof(uint32_t), kSmallFirst, kSlabCap), nullptr) {
+      sums_(SlabGeometry::For(sizeof(uint32_t), kSmallFirst, kSlabCap), nullptr),
+      ef_default_(options.ef_default),
+      rerank_(options.rerank) {
   const auto row_bytes = static_cast<uint32_t>(options_.dim * sizeof(float));
   const bool files = env_ != nullptr;
   const SlabGeometry shape =
@@ -112,7 +114,7 @@ Status VectorIndex::Impl::CheckVector(std::span<const float> vector) const {
   const double squared = SquaredNorm(vector);
   if (std::isfinite(squared)) {
     if (options_.metric == Metric::kCosine) {
-      if (squared == 0) return Invalid("a zero vector has no direction, which COSINE compares");
+      if (squared == 0 && !zero_allowed_) return Invalid("a zero vector has no direction, which COSINE compares");
       if (std::sqrt(squared) > double{std::numeric_limits<float>::max()}) {
         return Invalid("vector is too long: its length is beyond float32");
       }
@@ -137,7 +139,7 @@ VectorIndex::Impl::Prepared VectorIndex::Impl::PrepareVector(std::span<const flo
   prepared.buffer = prepared.memory.data() + row;
   if (options_.metric == Metric::kCosine) {
     const double norm = std::sqrt(SquaredNorm(vector));
-    const double factor = 1 / norm;
+    const double factor = norm > 0 ? 1 / norm : 0;
     prepared.norm = static_cast<float>(norm);
     for (size_t i = 0; i < vector.size(); ++i) {
       prepared.data[i] = static_cast<float>(double{vector[i]} * factor);
@@ -294,10 +296,76 @@ std::optional<uint32_t> VectorIndex::Impl::Find(std::string_view name) const {
   return FindLocked(name);
 }
 
+RecordView VectorIndex::Impl::FindRecord(std::string_view name, uint32_t* slot) const {
+  const std::optional<uint32_t> found = Find(name);
+  if (!found) return {};
+  *slot = *found;
+  const RecordView record = records_.Get(*found);
+  return record && record.ExpiredAt(expiry_.DueMs()) ? RecordView() : record;
+}
+
+std::optional<uint32_t> VectorIndex::Impl::FindLiveLocked(std::string_view name) const {
+  const std::optional<uint32_t> slot = FindLocked(name);
+  if (slot && records_.Get(*slot).ExpiredAt(expiry_.DueMs())) return std::nullopt;
+  return slot;
+}
+
+void VectorIndex::Impl::Enlist(uint32_t slot) {
+  const RecordView record = records_.Get(slot);
+  if (!record) return;  // of a damaged file
+  if (!record.attr().empty()) with_attr_.fetch_add(1, std::memory_order_relaxed);
+  if (const int64_t at_ms = record.expire_at_ms(); at_ms != 0) expiry_.Add(at_ms, slot);
+}
+
+void VectorIndex::Impl::Delist(uint32_t slot) {
+  const RecordView record = records_.Get(slot);
+  if (!record) return;
+  if (!record.attr().empty()) with_attr_.fetch_sub(1, std::memory_order_relaxed);
+  if (const int64_t at_ms = record.expire_at_ms(); at_ms != 0) expiry_.Remove(at_ms, slot);
+}
+
+void VectorIndex::Impl::ChangeRecord(uint32_t slot, const RecordContent& content) {
+  Delist(slot);
+  records_.Set(slot, content);
+  fields_.Set(slot, content.attr);
+  Enlist(slot);
+}
+
+uint64_t VectorIndex::Impl::LiveCount() const {
+  const uint64_t live = live_.load(std::memory_order_relaxed);
+  const int64_t due_ms = expiry_.DueMs();
+  if (due_ms == 0) return live;
+  std::shared_lock<std::shared_mutex> lock(names_mutex_);
+  const uint64_t ended = expiry_.CountDue(due_ms);
+  return live > ended ? live - ended : 0;
+}
+
 void VectorIndex::Impl::Kill(uint32_t slot) {
+  Delist(slot);
+  fields_.Clear(slot);
   graph_->MarkDead(slot);
   live_.fetch_sub(1, std::memory_order_relaxed);
   if (pending_count_.load(std::memory_order_acquire) != 0) KillPending(slot);
+}
+
+// ---- fields ----
+
+bool VectorIndex::Impl::BuildFields(uint32_t slots_max) {
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(names_mutex_);
+  if (!fields_.building()) fields_.ReplaceWorn();
+  if (!fields_.building()) return false;
+  const uint32_t limit = graph_->slot_limit();
+  const uint32_t begin = std::min(fields_.next_to_build(), limit);
+  const uint32_t end = begin + std::min(slots_max, limit - begin);
+  for (uint32_t slot = begin; slot < end; ++slot) {
+    if ((graph_->meta(slot) & kMetaLive) == 0) continue;
+    const RecordView record = records_.Get(slot);
+    if (record) fields_.SetInBuilding(slot, record.attr());
+  }
+  fields_.BuiltUpTo(end);
+  if (end == limit) fields_.FinishBuilding();
+  return fields_.building();
 }
 
 // ---- the rest ----
@@ -305,7 +373,10 @@ void VectorIndex::Impl::Kill(uint32_t slot) {
 IndexInfo VectorIndex::Impl::Info() const {
   IndexInfo info;
   info.options = options_;
-  info.live = live_.load(std::memory_order_relaxed);
+  info.options.ef_default = ef_default_.load(std::memory_order_relaxed);
+  info.options.rerank = rerank_.load(std::memory_order_relaxed);
+  info.live = LiveCount();
+  info.with_attr = with_attr_.load(std::memory_order_relaxed);
   info.dead = graph_->dead_count();
   info.pending = pending_count_.load(std::memory_order_relaxed);
   info.top_level = graph_->top_level();
@@ -315,7 +386,12 @@ IndexInfo VectorIndex::Impl::Info() const {
   info.kernel = target_.name;
   {
     std::shared_lock<std::shared_mutex> lock(names_mutex_);
-    info.other_bytes += names_.bytes();
+    info.other_bytes += names_.bytes() + expiry_.bytes();
+    info.expiring = expiry_.size();
+    ReaderPin pin;
+    info.field_bytes = fields_.bytes();
+    info.other_bytes += info.field_bytes;
+    info.fields_ready = fields_.table()->columns.size() == fields_.specs().size();
   }
   std::lock_guard<std::mutex> lock(slots_mutex_);
   info.slots = next_slot_;
@@ -333,6 +409,8 @@ Status VectorIndex::Impl::CheckInvariants() const {
     return Status::Corruption("index: slot " + std::to_string(slot) + " " + what);
   };
   uint64_t live = 0;
+  uint64_t with_attr = 0;
+  uint64_t expiring = 0;
   for (uint32_t slot = 0; slot < next_slot_; ++slot) {
     const uint8_t meta = graph_->meta(slot);
     if (IsFreeLocked(slot) && meta != 0) return broken(slot, "is free and in use");
@@ -346,11 +424,16 @@ Status VectorIndex::Impl::CheckInvariants() const {
     if (!record) return broken(slot, "is live without a name");
     const std::optional<uint32_t> mapped = FindLocked(record.name());
     if (mapped != slot) return broken(slot, "is live, but its name leads elsewhere");
+    with_attr += record.attr().empty() ? 0 : 1;
+    expiring += record.expire_at_ms() == 0 ? 0 : 1;
   }
   if (live != live_.load(std::memory_order_relaxed)) {
     return Status::Corruption("index: the count of live elements is wrong");
   }
   if (live != names_.size()) return Status::Corruption("index: names without live elements");
+  if (with_attr != with_attr_.load(std::memory_order_relaxed) || expiring != expiry_.size()) {
+    return Status::Corruption("index: the count of attributes or of ends is wrong");
+  }
   return Status::Ok();
 }
 

@@ -20,11 +20,14 @@
 #include <vector>
 
 #include "index/distance/targets.h"
+#include "index/expiry.h"
+#include "index/fields/field_index.h"
 #include "index/file/slab_files.h"
 #include "index/graph/graph.h"
 #include "index/name_map.h"
 #include "index/quant/codec.h"
 #include "index/record_table.h"
+#include "index/search_gate.h"
 #include "index/slab.h"
 #include "index/vector_index.h"
 
@@ -37,6 +40,16 @@ struct ScoredSlot {
   float distance;  // as the metric has it
   uint32_t slot;
 };
+
+inline bool Closer(const ScoredSlot& a, const ScoredSlot& b) {
+  return a.distance != b.distance ? a.distance < b.distance : a.slot < b.slot;
+}
+
+// A SearchGate as the predicate of a walk.
+inline bool GateAccepts(const void* gate, uint32_t slot) {
+  // Walks take predicates as constant; this one counts and remembers what it was asked.
+  return static_cast<SearchGate*>(const_cast<void*>(gate))->AcceptsOnWalk(slot);
+}
 
 class VectorIndex::Impl {
  public:
@@ -81,19 +94,37 @@ class VectorIndex::Impl {
   bool NameIs(uint32_t slot, std::string_view name) const;
   std::optional<uint32_t> FindLocked(std::string_view name) const;
   std::optional<uint32_t> Find(std::string_view name) const;
+  // An element's record, whose slot is live; nothing when it is past its time. Under a ReaderPin.
+  RecordView FindRecord(std::string_view name, uint32_t* slot) const;
+  std::optional<uint32_t> FindLiveLocked(std::string_view name) const;  // not past its time
   void Kill(uint32_t slot);
+  // What is counted of a live element's record; names_mutex_ is held.
+  void Enlist(uint32_t slot);
+  void Delist(uint32_t slot);
+  void ChangeRecord(uint32_t slot, const RecordContent& content);  // of a live element
+  uint64_t LiveCount() const;  // without elements past their time
 
   // ---- search (search.cc) ----
   Result<std::vector<SearchRow>> Search(std::span<const float> query,
                                         const SearchParams& params) const;
-  std::vector<Found> WalkFor(const Prepared& query, const SearchParams& params,
-                             uint32_t want) const;
-  std::vector<Found> ScanFor(const Prepared& query, const SearchParams& params,
-                             uint32_t want) const;
-  void AddPending(const Prepared& query, const SearchParams& params,
-                  std::vector<Found>* found) const;
-  bool ScanIsBetter(const SearchParams& params, uint32_t ef) const;
-  bool Accepts(const SearchParams& params, uint32_t slot) const;
+  // One search under way: borrowed parts, and what it did so far.
+  struct SearchJob {
+    const Prepared& query;
+    const SearchParams& params;
+    SearchGate& gate;
+    uint32_t want;
+    uint32_t ef;
+    SearchReport* report;
+    uint32_t pool = 0;          // of a walk; 0: as many nodes as the graph thinks fit
+    double expected_share = 0;  // a walk gives up when far fewer nodes match; 0: never
+  };
+  std::vector<Found> FindNearest(const SearchJob& job) const;
+  std::vector<Found> WalkFor(const SearchJob& job, bool* full) const;
+  void AddPending(const SearchJob& job, std::vector<Found>* found) const;
+  bool ScanIsBetter(const SearchJob& job) const;
+  uint32_t EfFor(const SearchParams& params, uint32_t want) const;
+  uint32_t RerankFor(const SearchParams& params) const;
+  SearchGate::Parts GateParts() const;
   float MetricDistance(float walk_distance) const;
   void ExactWalkDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
                           float* out) const;
@@ -102,8 +133,27 @@ class VectorIndex::Impl {
                             uint32_t want, uint32_t count) const;
   void ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
                       float* out) const;
-  std::vector<SearchRow> Rows(const SearchParams& params, std::vector<Found> found,
-                              uint32_t want) const;
+  std::vector<SearchRow> Rows(const SearchJob& job, const std::vector<Found>& found,
+                              bool* lost) const;
+
+  // ---- search with a filter (search_filtered.cc) ----
+  struct MatchEstimate {
+    double matches = 0;
+    uint64_t to_test = 0;         // slots that a scan would test
+    std::vector<uint32_t> seeds;  // some that match
+  };
+  MatchEstimate EstimateMatches(const SearchJob& job) const;
+  double ShareOf(const MatchEstimate& estimate) const;
+  SearchPlan ChoosePlan(const SearchJob& job, const MatchEstimate& estimate) const;
+  std::vector<Found> FindMatching(const SearchJob& job) const;
+  std::vector<Found> ScanFor(const SearchJob& job) const;
+  std::vector<Found> ScanByCodes(const SearchJob& job, const std::vector<uint32_t>& slots) const;
+  std::vector<Found> ScanExactly(const SearchJob& job, const std::vector<uint32_t>& slots) const;
+  std::vector<Found> TwoHopFor(const SearchJob& job, const std::vector<uint32_t>& seeds) const;
+  uint64_t CountMatching(const FilterExpression& where) const;
+
+  // ---- fields ----
+  bool BuildFields(uint32_t slots_max);
 
   Status CheckInvariants() const;
   IndexInfo Info() const;
@@ -114,26 +164,40 @@ class VectorIndex::Impl {
   void KillPending(uint32_t slot);
   uint64_t LinkPending(uint64_t elements_max);
   Status ClaimSlot(uint32_t slot);
-  Status ApplySet(uint32_t slot, std::string_view name, std::span<const float> vector,
-                  std::string_view attr);
+  Status ApplySet(uint32_t slot, const RecordContent& content, std::span<const float> vector);
+  Status ApplyRow(uint32_t slot, const RecordContent& record, const Prepared& vector);
   Status ApplyDelete(uint32_t slot, std::string_view name);
-  Status ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr);
+  // Changes the record of the element in the slot, if it is there.
+  template <typename Change>
+  Status ApplyToRecord(uint32_t slot, std::string_view name, Change&& change);
 
   // ---- generations (checkpoint.cc) ----
   struct CopyPlan;
   CopyPlan PlanCopy() const;
   bool PlaceName(uint32_t slot, CopyPlan* plan) const;
-  GraphHeader HeaderOf(uint64_t generation) const;
-  Status WriteGraph(uint64_t generation, const CopyPlan& plan) const;
-  Status WriteIds(uint64_t generation, const CopyPlan& plan) const;
+  // Where a generation is written: the index's own folder, or a copy's.
+  struct CopyPlace {
+    std::string dir;
+    uint64_t uid = 0;
+    uint64_t generation = 0;
+  };
+  GraphHeader HeaderOf(const CopyPlace& place) const;
+  Status WriteGraph(const CopyPlace& place, const CopyPlan& plan) const;
+  Status WriteIds(const CopyPlace& place, const CopyPlan& plan) const;
+  // Plans and writes a generation while reads and changes go on; how each slot went into it.
+  Result<std::vector<uint8_t>> WriteCopy(const CopyPlace& place);
+  Status CopyTo(const std::string& dir, uint64_t generation);  // copy.cc
+  Status CopyRows(const CopyPlace& place, const std::vector<uint8_t>& metas) const;
   Status Checkpoint(uint64_t generation);
   Status Adopt(std::unique_ptr<Generation> generation);
+  Status AdoptRecords(const Generation& generation);
 
   // Constant after construction.
   const IndexOptions options_;
   Env* const env_;
   const std::string dir_;
   const uint64_t uid_;
+  bool zero_allowed_ = false;  // constant once the index is used
   const Target& target_;
 
   std::unique_ptr<Generation> opened_;  // mappings that the arrays below may point into
@@ -150,9 +214,15 @@ class VectorIndex::Impl {
   std::unique_ptr<Graph> graph_;
   RecordTable records_;
   std::atomic<uint64_t> live_{0};  // relaxed: counts
+  std::atomic<uint32_t> with_attr_{0};
+  // Constant but for VSIM.ALTER; relaxed: each stands for itself.
+  std::atomic<uint32_t> ef_default_;
+  std::atomic<uint32_t> rerank_;
 
   mutable std::shared_mutex names_mutex_;
   NameMap names_;  // guarded by names_mutex_
+  ExpiryBook expiry_;
+  FieldIndex fields_;
 
   mutable std::mutex slots_mutex_;
   uint32_t next_slot_ =

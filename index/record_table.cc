@@ -33,20 +33,26 @@ RecordView RecordTable::Resolve(uint64_t ref) const {
     return {};
   }
   const auto* header = reinterpret_cast<const RecordHeader*>(arena_.data() + offset);
-  const uint64_t left = arena_.size() - offset - sizeof(RecordHeader);
-  if (uint64_t{header->name_bytes} + header->attr_bytes > left) return {};
+  if (RecordBytes(*header) > arena_.size() - offset) return {};
   return {header};
 }
 
-void RecordTable::Set(uint32_t slot, std::string_view name, std::string_view attr, float norm) {
-  const size_t bytes = RecordBytes(name.size(), attr.size());
+void RecordTable::Set(uint32_t slot, const RecordContent& content) {
+  const RecordHeader header = {static_cast<uint32_t>(content.name.size()),
+                               static_cast<uint32_t>(content.attr.size()), content.norm,
+                               content.expire_at_ms != 0 ? kRecordExpires : 0};
+  const size_t bytes = RecordBytes(header);
   char* block = static_cast<char*>(std::malloc(bytes));
   HOTKV_CHECK(block != nullptr);
-  const RecordHeader header = {static_cast<uint32_t>(name.size()),
-                               static_cast<uint32_t>(attr.size()), norm, 0};
-  std::memcpy(block, &header, sizeof(header));
-  if (!name.empty()) std::memcpy(block + sizeof(header), name.data(), name.size());
-  if (!attr.empty()) std::memcpy(block + sizeof(header) + name.size(), attr.data(), attr.size());
+  char* at = block;
+  const auto put = [&at](const void* from, size_t size) {
+    if (size != 0) std::memcpy(at, from, size);
+    at += size;
+  };
+  put(&header, sizeof(header));
+  put(content.name.data(), content.name.size());
+  put(content.attr.data(), content.attr.size());
+  if (content.expire_at_ms != 0) put(&content.expire_at_ms, sizeof(content.expire_at_ms));
   heap_bytes_.fetch_add(bytes + 8, std::memory_order_relaxed);
   Exchange(slot, reinterpret_cast<uint64_t>(block) | kHeapBit);
 }
@@ -55,7 +61,7 @@ void RecordTable::Exchange(uint32_t slot, uint64_t ref) {
   const uint64_t old = refs_.At<uint64_t>(slot).exchange(ref, std::memory_order_acq_rel);
   if ((old & kHeapBit) == 0) return;
   auto* block = reinterpret_cast<RecordHeader*>(old & ~kHeapBit);
-  const size_t bytes = RecordBytes(block->name_bytes, block->attr_bytes) + 8;
+  const size_t bytes = RecordBytes(*block) + 8;
   heap_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   IndexReclaim().Retire([block] { std::free(block); });
 }

@@ -34,7 +34,7 @@ class RecordTable {
     if (slot >= refs_.capacity()) return {};
     return Resolve(refs_.At<uint64_t>(slot).load(std::memory_order_acquire));
   }
-  void Set(uint32_t slot, std::string_view name, std::string_view attr, float norm);
+  void Set(uint32_t slot, const RecordContent& content);
   void Clear(uint32_t slot) { Exchange(slot, 0); }
   size_t bytes() const { return heap_bytes_.load(std::memory_order_relaxed) + refs_.bytes(); }
 

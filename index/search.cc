@@ -20,15 +20,16 @@ constexpr uint64_t kWalkNodesPerEf = 16;
 // With fewer passing elements than this share a scan over the filter is cheaper than walking
 // through the others.
 constexpr double kScanSelectivityMax = 0.02;
-constexpr uint32_t kScanBatch = 256;
 // Full vectors are fetched this many ahead of their use.
 constexpr uint32_t kRowsAhead = 4;
 constexpr size_t kPrefetchBytesMax = 4096;
 constexpr float kRerankDeviations = 3;
 
-bool Closer(const ScoredSlot& a, const ScoredSlot& b) {
-  return a.distance != b.distance ? a.distance < b.distance : a.slot < b.slot;
-}
+// Elements may go, or change, between being found and being returned; then the search is done again.
+constexpr int kSearchAttempts = 3;
+// A walk that has tested as many slots as it should need, and has a third of what it should find, gives
+// up.
+constexpr uint32_t kPatienceDivisor = 3;
 
 }  // namespace
 
@@ -68,79 +69,50 @@ void VectorIndex::Impl::PrefetchVector(uint32_t slot) const {
   for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
 }
 
-bool VectorIndex::Impl::Accepts(const SearchParams& params, uint32_t slot) const {
-  if ((graph_->meta(slot) & kMetaLive) == 0) return false;
-  if (!params.filter) return true;
-  const RecordView record = records_.Get(slot);
-  if (!record) return false;
-  return params.filter.accepts(params.filter.context, {slot, record.name(), record.attr()});
+SearchGate::Parts VectorIndex::Impl::GateParts() const {
+  return {graph_.get(), &records_, fields_.table(), expiry_.DueMs()};
 }
 
-bool VectorIndex::Impl::ScanIsBetter(const SearchParams& params, uint32_t ef) const {
-  if (params.exact) return true;
+uint32_t VectorIndex::Impl::EfFor(const SearchParams& params, uint32_t want) const {
+  const uint32_t by_default = ef_default_.load(std::memory_order_relaxed);
+  return std::max(params.ef != 0 ? params.ef : by_default, want);
+}
+
+bool VectorIndex::Impl::ScanIsBetter(const SearchJob& job) const {
+  if (job.params.exact || job.params.plan == SearchPlan::kScan) return true;
+  if (job.params.plan != SearchPlan::kChoose) return false;
   const uint64_t slots = graph_->slot_limit();
   if (slots <= kScanSlotsMin) return true;
   if (slots <= kScanSlotsMax && slots * options_.dim <= kScanFloatsMax) return true;
-  if (params.filter && params.filter.selectivity <= kScanSelectivityMax) return true;
-  return ef * kWalkNodesPerEf >= slots;
+  const ElementFilter& filter = job.params.filter;
+  if (filter && filter.selectivity <= kScanSelectivityMax) return true;
+  return job.ef * kWalkNodesPerEf >= slots;
 }
 
-std::vector<ScoredSlot> VectorIndex::Impl::ScanFor(const Prepared& query,
-                                                   const SearchParams& params,
-                                                   uint32_t want) const {
-  std::vector<Found> best;  // a heap, the farthest on top
-  uint32_t slots[kScanBatch] = {};
-  float distances[kScanBatch];
-  uint32_t n = 0;
-  const auto take = [&] {
-    ExactDistances(query, slots, n, distances);
-    for (uint32_t i = 0; i < n; ++i) {
-      const Found found = {distances[i], slots[i]};
-      if (best.size() == want && !Closer(found, best.front())) continue;
-      if (best.size() == want) {
-        std::pop_heap(best.begin(), best.end(), Closer);
-        best.pop_back();
-      }
-      best.push_back(found);
-      std::push_heap(best.begin(), best.end(), Closer);
-    }
-    n = 0;
-  };
-  const uint32_t limit = graph_->slot_limit();
-  for (uint32_t slot = 0; slot < limit; ++slot) {
-    if (!Accepts(params, slot)) continue;
-    slots[n++] = slot;
-    if (n == kScanBatch) take();
-  }
-  take();
-  std::sort(best.begin(), best.end(), Closer);
-  return best;
-}
-
-std::vector<ScoredSlot> VectorIndex::Impl::WalkFor(const Prepared& query,
-                                                   const SearchParams& params,
-                                                   uint32_t want) const {
-  struct Context {
-    const Impl* impl;
-    const SearchParams* params;
-  };
-  const Context context = {this, &params};
+// `full`: as many were found as the walk was to find, so that it ended because nothing nearer was left.
+std::vector<ScoredSlot> VectorIndex::Impl::WalkFor(const SearchJob& job, bool* full) const {
   Graph::WalkPlan plan;
-  plan.query = query.view;
-  plan.ef = std::max(params.ef != 0 ? params.ef : options_.ef_default, want);
-  plan.filtered = params.filter || graph_->dead_count() != 0;
+  plan.query = job.query.view;
+  plan.ef = job.ef;
+  plan.pool = job.pool;
+  plan.filtered = !job.gate.open() || graph_->dead_count() != 0;
   plan.meta_mask = kMetaLive;
   plan.meta_want = kMetaLive;
-  if (params.filter) {
-    plan.context = &context;
-    plan.accepts = [](const void* c, uint32_t slot) {
-      const auto* ctx = static_cast<const Context*>(c);
-      return ctx->impl->Accepts(*ctx->params, slot);
-    };
+  if (!job.gate.open()) {
+    plan.context = &job.gate;
+    plan.accepts = &GateAccepts;
+    plan.stop = job.gate.stopped();
+    SearchGate::Patience patience;
+    if (job.expected_share > 0) {
+      patience.tests_min = static_cast<uint32_t>(job.ef / job.expected_share);
+      patience.hits_min = job.ef / kPatienceDivisor;
+    }
+    job.gate.BeginWalk(patience);
   }
   std::vector<Candidate> candidates;
   for (;;) {
     const WalkPool& pool = graph_->Walk(plan);
+    *full = pool.size == pool.capacity && !*job.gate.stopped();
     candidates.clear();
     uint32_t passed_over = 0;
     for (uint32_t i = 0; i < pool.size; ++i) {
@@ -151,10 +123,21 @@ std::vector<ScoredSlot> VectorIndex::Impl::WalkFor(const Prepared& query,
       }
     }
     // Elements not committed yet, or deleted meanwhile, may have filled an unfiltered pool.
-    if (plan.filtered || passed_over == 0 || candidates.size() >= want) break;
+    if (plan.filtered || passed_over == 0 || candidates.size() >= job.want) break;
     plan.filtered = true;
   }
-  return Rerank(query, candidates, want, params.rerank != 0 ? params.rerank : options_.rerank);
+  job.report->plan = SearchPlan::kWalk;
+  ++job.report->attempts;
+  if (job.params.report_or_null != nullptr) {
+    const uint64_t visited = graph_->VisitedByLastWalk();
+    job.report->nodes += visited;
+    job.report->distances += visited;
+  }
+  return Rerank(job.query, candidates, job.want, RerankFor(job.params));
+}
+
+uint32_t VectorIndex::Impl::RerankFor(const SearchParams& params) const {
+  return params.rerank != 0 ? params.rerank : rerank_.load(std::memory_order_relaxed);
 }
 
 // Scores candidates with the full vectors: `count` of them, or (0) as long as one may still belong
@@ -192,16 +175,15 @@ std::vector<ScoredSlot> VectorIndex::Impl::Rerank(const Prepared& query,
   return found;
 }
 
-void VectorIndex::Impl::AddPending(const Prepared& query, const SearchParams& params,
-                                   std::vector<Found>* found) const {
+void VectorIndex::Impl::AddPending(const SearchJob& job, std::vector<Found>* found) const {
   std::vector<uint32_t> slots;
   {
     std::lock_guard<std::mutex> lock(pending_mutex_);
     for (const auto& [slot, state] : pending_) slots.push_back(slot);
   }
-  std::erase_if(slots, [&](uint32_t slot) { return !Accepts(params, slot); });
+  std::erase_if(slots, [&](uint32_t slot) { return !job.gate.Accepts(slot); });
   std::vector<float> distances(slots.size());
-  ExactDistances(query, slots.data(), static_cast<uint32_t>(slots.size()), distances.data());
+  ExactDistances(job.query, slots.data(), static_cast<uint32_t>(slots.size()), distances.data());
   for (size_t i = 0; i < slots.size(); ++i) found->push_back({distances[i], slots[i]});
   std::sort(found->begin(), found->end(), Closer);
   // One that was linked meanwhile has been found twice.
@@ -209,16 +191,22 @@ void VectorIndex::Impl::AddPending(const Prepared& query, const SearchParams& pa
   found->erase(std::unique(found->begin(), found->end(), same), found->end());
 }
 
-std::vector<SearchRow> VectorIndex::Impl::Rows(const SearchParams& params, std::vector<Found> found,
-                                               uint32_t want) const {
+// `lost`: something that was found is not there any more, or does not match any more.
+std::vector<SearchRow> VectorIndex::Impl::Rows(const SearchJob& job,
+                                               const std::vector<Found>& found, bool* lost) const {
+  const SearchParams& params = job.params;
   std::vector<SearchRow> rows;
   rows.reserve(std::min<size_t>(found.size(), params.k));
   uint32_t passed = 0;
+  *lost = false;
   for (const Found& f : found) {
-    if (passed == want || !(f.distance <= params.range)) break;
-    if ((graph_->meta(f.slot) & kMetaLive) == 0) continue;
-    const RecordView record = records_.Get(f.slot);
-    if (!record) continue;
+    if (passed == job.want || !(f.distance <= params.range)) break;
+    const bool live = (graph_->meta(f.slot) & kMetaLive) != 0;
+    const RecordView record = live ? records_.Get(f.slot) : RecordView();
+    if (!record || !job.gate.AcceptsRecord(f.slot, record)) {
+      *lost = true;
+      continue;
+    }
     if (passed++ < params.offset) continue;
     SearchRow& row = rows.emplace_back();
     row.slot = f.slot;
@@ -230,6 +218,17 @@ std::vector<SearchRow> VectorIndex::Impl::Rows(const SearchParams& params, std::
   return rows;
 }
 
+std::vector<ScoredSlot> VectorIndex::Impl::FindNearest(const SearchJob& job) const {
+  if (ScanIsBetter(job)) return ScanFor(job);
+  if (job.params.where_or_null != nullptr) return FindMatching(job);
+  bool full = false;
+  std::vector<Found> found = WalkFor(job, &full);
+  if (pending_count_.load(std::memory_order_acquire) != 0) AddPending(job, &found);
+  // What a walk cannot reach, a scan does.
+  if (found.size() < job.want) found = ScanFor(job);
+  return found;
+}
+
 Result<std::vector<SearchRow>> VectorIndex::Impl::Search(std::span<const float> query,
                                                          const SearchParams& params) const {
   HOTKV_RETURN_IF_ERROR(CheckVector(query));
@@ -238,23 +237,24 @@ Result<std::vector<SearchRow>> VectorIndex::Impl::Search(std::span<const float> 
     return Status::InvalidArgument("EF must be 1 to " + std::to_string(kIndexEfMax));
   }
   if (std::isnan(params.range)) return Status::InvalidArgument("the range is not a number");
-  const uint64_t live = live_.load(std::memory_order_relaxed);
+  const uint64_t live = LiveCount();
   const auto want =
       static_cast<uint32_t>(std::min<uint64_t>(uint64_t{params.k} + params.offset, live));
   if (want == 0) return std::vector<SearchRow>();
   const Prepared prepared = PrepareVector(query);
-  ReaderPin pin;
-  const uint32_t ef = std::max(params.ef != 0 ? params.ef : options_.ef_default, want);
-  std::vector<Found> found;
-  if (ScanIsBetter(params, ef)) {
-    found = ScanFor(prepared, params, want);
-  } else {
-    found = WalkFor(prepared, params, want);
-    if (pending_count_.load(std::memory_order_acquire) != 0) AddPending(prepared, params, &found);
-    // What a walk cannot reach, a scan does.
-    if (found.size() < want) found = ScanFor(prepared, params, want);
+  SearchReport report;
+  std::vector<SearchRow> rows;
+  bool lost = true;
+  for (int attempt = 0; lost && attempt < kSearchAttempts; ++attempt) {
+    ReaderPin pin;
+    SearchGate gate(GateParts(), params.filter, params.where_or_null);
+    const SearchJob job = {prepared, params, gate, want, EfFor(params, want), &report};
+    rows = Rows(job, FindNearest(job), &lost);
+    report.tests += gate.tests();
+    report.json_reads += gate.json_reads();
   }
-  return Rows(params, std::move(found), want);
+  if (params.report_or_null != nullptr) *params.report_or_null = report;
+  return rows;
 }
 
 }  // namespace hotkv

@@ -69,12 +69,12 @@ Result<std::unique_ptr<VectorIndex>> VectorIndex::Create(const IndexOptions& opt
 }
 
 Result<PreparedInsert> VectorIndex::Prepare(std::string_view name, std::span<const float> vector,
-                                            std::string_view attr) {
+                                            std::string_view attr, int64_t expire_at_ms) {
   HOTKV_RETURN_IF_ERROR(impl_->CheckVector(vector));
   const Impl::Prepared prepared = impl_->PrepareVector(vector);
   HOTKV_ASSIGN_OR_RETURN(const uint32_t slot, impl_->TakeSlot());
   impl_->StoreRow(slot, prepared);
-  impl_->records_.Set(slot, name, attr, prepared.norm);
+  impl_->records_.Set(slot, {name, attr, prepared.norm, expire_at_ms});
   const Status made = impl_->graph_->InitNode(slot, impl_->LevelFor(name));
   if (!made.ok()) {
     impl_->GiveBack({&slot, 1});
@@ -85,6 +85,14 @@ Result<PreparedInsert> VectorIndex::Prepare(std::string_view name, std::span<con
   handle.index_ = this;
   handle.slot_ = slot;
   return handle;
+}
+
+void VectorIndex::Revise(const PreparedInsert& prepared, std::string_view attr,
+                         int64_t expire_at_ms) {
+  HOTKV_CHECK(prepared.index_ == this);
+  ReaderPin pin;
+  const RecordView old = impl_->records_.Get(prepared.slot_);
+  impl_->records_.Set(prepared.slot_, {old.name(), attr, old.header->norm, expire_at_ms});
 }
 
 CommitResult VectorIndex::Commit(PreparedInsert&& prepared) {
@@ -98,9 +106,12 @@ CommitResult VectorIndex::Commit(PreparedInsert&& prepared) {
   const uint32_t hash = NameMap::HashOf(name);
   const auto matches = [&](uint32_t slot) { return impl_->NameIs(slot, name); };
   const std::optional<uint32_t> old = impl_->names_.Find(hash, matches);
+  result.replaced_live = old && !impl_->records_.Get(*old).ExpiredAt(impl_->expiry_.DueMs());
+  impl_->fields_.Set(result.slot, impl_->records_.Get(result.slot).attr());
   // Visible before the old one goes: a search meets at least one of them.
   impl_->graph_->SetLive(result.slot);
   impl_->live_.fetch_add(1, std::memory_order_relaxed);
+  impl_->Enlist(result.slot);
   if (old) {
     impl_->names_.Replace(hash, matches, result.slot);
     impl_->Kill(*old);
@@ -120,7 +131,7 @@ void VectorIndex::Abandon(PreparedInsert&& prepared) {
 std::optional<uint32_t> VectorIndex::Delete(std::string_view name) {
   ReaderPin pin;
   std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
-  const std::optional<uint32_t> slot = impl_->FindLocked(name);
+  const std::optional<uint32_t> slot = impl_->FindLiveLocked(name);
   if (!slot) return std::nullopt;
   impl_->names_.Erase(NameMap::HashOf(name), [&](uint32_t s) { return s == *slot; });
   impl_->Kill(*slot);
@@ -130,11 +141,68 @@ std::optional<uint32_t> VectorIndex::Delete(std::string_view name) {
 std::optional<uint32_t> VectorIndex::SetAttr(std::string_view name, std::string_view attr) {
   ReaderPin pin;
   std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
-  const std::optional<uint32_t> slot = impl_->FindLocked(name);
+  const std::optional<uint32_t> slot = impl_->FindLiveLocked(name);
   if (!slot) return std::nullopt;
   const RecordView old = impl_->records_.Get(*slot);
-  impl_->records_.Set(*slot, old.name(), attr, old.header->norm);
+  impl_->ChangeRecord(*slot, {old.name(), attr, old.header->norm, old.expire_at_ms()});
   return slot;
+}
+
+std::optional<uint32_t> VectorIndex::SetExpiry(std::string_view name, int64_t expire_at_ms) {
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  const std::optional<uint32_t> slot = impl_->FindLiveLocked(name);
+  if (!slot) return std::nullopt;
+  const RecordView old = impl_->records_.Get(*slot);
+  impl_->ChangeRecord(*slot, {old.name(), old.attr(), old.header->norm, expire_at_ms});
+  return slot;
+}
+
+std::vector<VectorIndex::Deleted> VectorIndex::DeleteExpired(size_t max) {
+  std::vector<Deleted> deleted;
+  const int64_t due_ms = impl_->expiry_.DueMs();
+  if (due_ms == 0) return deleted;
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  for (const uint32_t slot : impl_->expiry_.Due(due_ms, max)) {
+    const RecordView record = impl_->records_.Get(slot);
+    if (!record) continue;
+    const std::string_view name = record.name();
+    deleted.push_back({slot, std::string(name)});
+    impl_->names_.Erase(NameMap::HashOf(name), [slot](uint32_t s) { return s == slot; });
+    impl_->Kill(slot);
+  }
+  return deleted;
+}
+
+void VectorIndex::AllowZeroVectors() { impl_->zero_allowed_ = true; }
+
+std::vector<VectorIndex::Deleted> VectorIndex::DeleteMatching(const FilterExpression& where,
+                                                              uint32_t slots_max, size_t max,
+                                                              uint32_t* slot) {
+  std::vector<Deleted> deleted;
+  ReaderPin pin;
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  SearchGate gate(impl_->GateParts(), {}, &where);
+  const uint32_t limit = impl_->graph_->slot_limit();
+  uint32_t at = std::min(*slot, limit);
+  const uint32_t end = at + std::min(slots_max, limit - at);
+  for (; at < end && deleted.size() < max; ++at) {
+    if (!gate.Accepts(at)) continue;
+    const std::string_view name = impl_->records_.Get(at).name();
+    deleted.push_back({at, std::string(name)});
+    impl_->names_.Erase(NameMap::HashOf(name), [at](uint32_t s) { return s == at; });
+    impl_->Kill(at);
+  }
+  *slot = at == limit ? kNoSlot : at;
+  return deleted;
+}
+
+int64_t VectorIndex::NextExpiryMs() const { return impl_->expiry_.next_ms(); }
+
+void VectorIndex::SetSearchDefaults(uint32_t ef, uint32_t rerank) {
+  impl_->ef_default_.store(ef, std::memory_order_relaxed);
+  impl_->rerank_.store(rerank, std::memory_order_relaxed);
 }
 
 Status VectorIndex::CheckVector(std::span<const float> vector) const {
@@ -143,40 +211,49 @@ Status VectorIndex::CheckVector(std::span<const float> vector) const {
 
 bool VectorIndex::Contains(std::string_view name) const {
   ReaderPin pin;
-  return impl_->Find(name).has_value();
+  uint32_t slot = 0;
+  return static_cast<bool>(impl_->FindRecord(name, &slot));
 }
 
 Result<std::vector<float>> VectorIndex::GetVector(std::string_view name) const {
   ReaderPin pin;
-  const std::optional<uint32_t> slot = impl_->Find(name);
-  if (!slot) return Status::NotFound("no such element");
-  const RecordView record = impl_->records_.Get(*slot);
+  uint32_t slot = 0;
+  const RecordView record = impl_->FindRecord(name, &slot);
   if (!record) return Status::NotFound("no such element");
   std::vector<float> vector;
-  impl_->Restore(*slot, record.header->norm, &vector);
+  impl_->Restore(slot, record.header->norm, &vector);
   return vector;
 }
 
 std::optional<std::string> VectorIndex::GetAttr(std::string_view name) const {
   ReaderPin pin;
-  const std::optional<uint32_t> slot = impl_->Find(name);
-  if (!slot) return std::nullopt;
-  const RecordView record = impl_->records_.Get(*slot);
+  uint32_t slot = 0;
+  const RecordView record = impl_->FindRecord(name, &slot);
   if (!record) return std::nullopt;
   return std::string(record.attr());
 }
 
+std::optional<int64_t> VectorIndex::GetExpiry(std::string_view name) const {
+  ReaderPin pin;
+  uint32_t slot = 0;
+  const RecordView record = impl_->FindRecord(name, &slot);
+  if (!record) return std::nullopt;
+  return record.expire_at_ms();
+}
+
 Result<std::vector<std::vector<LinkRow>>> VectorIndex::GetLinks(std::string_view name) const {
   ReaderPin pin;
-  const std::optional<uint32_t> slot = impl_->Find(name);
-  if (!slot) return Status::NotFound("no such element");
+  uint32_t slot = 0;
+  if (!impl_->FindRecord(name, &slot)) return Status::NotFound("no such element");
   Impl::Prepared query;
-  query.data = impl_->VectorAt(*slot);
-  std::vector<std::vector<LinkRow>> levels(impl_->graph_->LevelOf(*slot) + 1);
+  query.data = impl_->VectorAt(slot);
+  const int64_t due_ms = impl_->expiry_.DueMs();
+  std::vector<std::vector<LinkRow>> levels(impl_->graph_->LevelOf(slot) + 1);
   for (uint32_t level = 0; level < levels.size(); ++level) {
-    for (const uint32_t to : impl_->graph_->LinksOf(*slot, level)) {
+    for (const uint32_t to : impl_->graph_->LinksOf(slot, level)) {
       const RecordView record = impl_->records_.Get(to);
       if ((impl_->graph_->meta(to) & kMetaLive) == 0 || !record) continue;
+      if (record.ExpiredAt(due_ms)) continue;
       LinkRow row;
       row.name = record.name();
       impl_->ExactDistances(query, &to, 1, &row.distance);
@@ -188,7 +265,27 @@ Result<std::vector<std::vector<LinkRow>>> VectorIndex::GetLinks(std::string_view
   return levels;
 }
 
-uint64_t VectorIndex::Count() const { return impl_->live_.load(std::memory_order_relaxed); }
+uint64_t VectorIndex::CountMatching(const FilterExpression& where) const {
+  return impl_->CountMatching(where);
+}
+
+Status VectorIndex::SetFields(std::vector<FieldSpec> fields) {
+  HOTKV_RETURN_IF_ERROR(CheckFields(fields));
+  std::lock_guard<std::shared_mutex> lock(impl_->names_mutex_);
+  const bool empty = impl_->live_.load(std::memory_order_relaxed) == 0;
+  impl_->fields_.Define(std::move(fields),
+                        empty ? FieldIndex::Elements::kNone : FieldIndex::Elements::kSome);
+  return Status::Ok();
+}
+
+std::vector<FieldSpec> VectorIndex::fields() const {
+  std::shared_lock<std::shared_mutex> lock(impl_->names_mutex_);
+  return impl_->fields_.specs();
+}
+
+bool VectorIndex::BuildFields(uint32_t slots_max) { return impl_->BuildFields(slots_max); }
+
+uint64_t VectorIndex::Count() const { return impl_->LiveCount(); }
 
 Result<std::vector<SearchRow>> VectorIndex::Search(std::span<const float> query,
                                                    const SearchParams& params) const {
@@ -211,6 +308,7 @@ std::vector<VectorIndex::VisitedOwned> VectorIndex::VisitSome(uint32_t from_slot
     e.slot = slot;
     e.name = record.name();
     e.attr = record.attr();
+    e.expire_at_ms = record.expire_at_ms();
     if (with_vectors) impl_->Restore(slot, record.header->norm, &e.vector);
   }
   *next = end == limit ? kNoSlot : end;
@@ -233,13 +331,18 @@ std::optional<std::string> VectorIndex::RandomName(uint64_t random) const {
     }
     if ((impl_->graph_->meta(slot) & kMetaLive) == 0) continue;
     const RecordView record = impl_->records_.Get(slot);
-    if (record) return std::string(record.name());
+    if (record && !record.ExpiredAt(impl_->expiry_.DueMs())) return std::string(record.name());
   }
   return std::nullopt;
 }
 
 IndexInfo VectorIndex::Info() const { return impl_->Info(); }
-const IndexOptions& VectorIndex::options() const { return impl_->options_; }
+IndexOptions VectorIndex::options() const {
+  IndexOptions options = impl_->options_;
+  options.ef_default = impl_->ef_default_.load(std::memory_order_relaxed);
+  options.rerank = impl_->rerank_.load(std::memory_order_relaxed);
+  return options;
+}
 
 bool VectorIndex::RepairStep(uint32_t nodes_max, RepairWhen when) {
   const Graph& graph = *impl_->graph_;

@@ -23,10 +23,12 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "index/fields/field_spec.h"
 
 namespace hotkv {
 
 class Env;
+class FilterExpression;
 
 // Stored values: never renumbered.
 enum class Metric : uint8_t { kCosine = 0, kL2 = 1, kIp = 2 };
@@ -61,6 +63,7 @@ struct ElementView {
   uint32_t slot = kNoSlot;
   std::string_view name;
   std::string_view attr;
+  int64_t expire_at_ms = 0;  // 0: never
 };
 
 // A predicate over elements, borrowed for the length of a search. It is called from the searching
@@ -74,6 +77,28 @@ struct ElementFilter {
   explicit operator bool() const { return accepts != nullptr; }
 };
 
+// How a search goes about it. kChoose leaves it to the index; the others are for measuring.
+enum class SearchPlan : uint8_t {
+  kChoose,
+  kScan,    // scores every element that matches
+  kWalk,    // walks the graph, collects what matches
+  kTwoHop,  // walks over matching nodes only, looking past the others
+};
+std::string_view SearchPlanName(SearchPlan plan);  // "scan", "walk", "twohop"
+
+// What a search did.
+struct SearchReport {
+  SearchPlan plan = SearchPlan::kChoose;  // that gave the answer
+  uint32_t attempts = 0;                  // plans tried, the last one included
+  double estimate = 0;                    // of elements that match
+  bool listed = false;                    // the estimate comes from columns' lists, not from a sample
+  bool covered = false;                   // every field of the filter has a column
+  uint64_t tests = 0;                     // slots tested against the filter
+  uint64_t json_reads = 0;                // attributes read for that
+  uint64_t nodes = 0;                     // nodes visited by walks
+  uint64_t distances = 0;
+};
+
 struct SearchParams {
   uint32_t k = 10;
   uint32_t offset = 0;  // rows left out at the front
@@ -84,6 +109,9 @@ struct SearchParams {
   bool with_vector = false;
   float range = std::numeric_limits<float>::infinity();  // only rows with distance <= range
   ElementFilter filter;
+  const FilterExpression* where_or_null = nullptr;  // on attributes; borrowed for the search
+  SearchPlan plan = SearchPlan::kChoose;
+  SearchReport* report_or_null = nullptr;
 };
 
 // Distance: COSINE 1 - cos (0 ... 2), L2 the Euclidean length (not squared), IP minus the inner
@@ -108,12 +136,17 @@ struct IndexInfo {
   uint64_t hot_bytes = 0;     // codes and links
   uint64_t vector_bytes = 0;  // full vectors (a file's pages unless in memory)
   uint64_t other_bytes = 0;   // names, attributes, maps
+  uint64_t with_attr = 0;     // live elements that have attributes
+  uint64_t expiring = 0;      // live elements that end by themselves
+  uint64_t field_bytes = 0;   // columns; part of other_bytes
+  bool fields_ready = true;   // every declared field has its column
   const char* kernel = "";    // "avx512", "avx2", "neon", "scalar"
 };
 
 struct CommitResult {
   uint32_t slot = kNoSlot;
   uint32_t replaced_slot = kNoSlot;  // the slot that held the name until now, or kNoSlot
+  bool replaced_live = false;        // and that element had not ended
 };
 
 enum class RepairWhen : uint8_t { kWorthwhile, kNow };
@@ -158,39 +191,68 @@ class VectorIndex {
                                                    uint64_t generation);
   ~VectorIndex();
 
+  // Zero vectors are taken under COSINE too: their distance from everything is 1. Called before the
+  // index is used.
+  void AllowZeroVectors();
+
   // ---- changes ----
   // Checks, stores and links; the element is not visible yet. `name` may exist already: Commit
   // replaces it.
+  // expire_at_ms: the element ends by itself then (milliseconds since the Unix epoch); 0: never.
   Result<PreparedInsert> Prepare(std::string_view name, std::span<const float> vector,
-                                 std::string_view attr);
+                                 std::string_view attr, int64_t expire_at_ms = 0);
+  // Gives a prepared element other attributes and another end than Prepare did.
+  void Revise(const PreparedInsert& prepared, std::string_view attr, int64_t expire_at_ms);
   CommitResult Commit(PreparedInsert&& prepared);
   void Abandon(PreparedInsert&& prepared);
   // The slot that was freed, or nothing if there was no such element.
   std::optional<uint32_t> Delete(std::string_view name);
   // The element's slot, or nothing if there is no such element.
   std::optional<uint32_t> SetAttr(std::string_view name, std::string_view attr);
+  // As SetAttr; 0: the element stays.
+  std::optional<uint32_t> SetExpiry(std::string_view name, int64_t expire_at_ms);
+  // Deletes up to `max` elements whose time has come; what went.
+  struct Deleted {
+    uint32_t slot;
+    std::string name;
+  };
+  std::vector<Deleted> DeleteExpired(size_t max);
+  // Deletes up to `max` elements that match among `slots_max` slots from *slot on, which is then where
+  // to go on, kNoSlot at the end.
+  std::vector<Deleted> DeleteMatching(const FilterExpression& where, uint32_t slots_max, size_t max,
+                                      uint32_t* slot);
+  // When the next element ends; the largest number when none does.
+  int64_t NextExpiryMs() const;
+  // What searches use that name no EF and no RERANK.
+  void SetSearchDefaults(uint32_t ef, uint32_t rerank);
 
   // ---- replay of logged changes (idempotent, in the log's order; one thread) ----
   // Sets or removes one element in one given slot, whatever the opened generation had seen of it. A
   // new element is not linked at once: it is searched exactly until LinkPending has linked it.
   Status ApplySet(uint32_t slot, std::string_view name, std::span<const float> vector,
-                  std::string_view attr);
+                  std::string_view attr, int64_t expire_at_ms = 0);
   Status ApplyDelete(uint32_t slot, std::string_view name);
   Status ApplyAttr(uint32_t slot, std::string_view name, std::string_view attr);
+  Status ApplyExpiry(uint32_t slot, std::string_view name, int64_t expire_at_ms);
   // Links up to `elements_max` pending elements; returns how many are left. May run on several
   // threads at once.
   uint64_t LinkPending(uint64_t elements_max);
 
   // ---- reads ----
+  // An element past its time is not there for any of these, but for ForEach, which shows when it
+  // ends.
   Status CheckVector(std::span<const float> vector) const;  // what Prepare and Search would say
   bool Contains(std::string_view name) const;
   // Returns what the user gave (under COSINE within rounding: it is stored with unit length and its
   // norm).
   Result<std::vector<float>> GetVector(std::string_view name) const;
   std::optional<std::string> GetAttr(std::string_view name) const;
+  // When the element ends, 0 for never; nothing if there is no such element.
+  std::optional<int64_t> GetExpiry(std::string_view name) const;
   // Neighbours by level, the base layer first.
   Result<std::vector<std::vector<LinkRow>>> GetLinks(std::string_view name) const;
   uint64_t Count() const;
+  uint64_t CountMatching(const FilterExpression& where) const;
   // Rows by distance, ties by slot.
   Result<std::vector<SearchRow>> Search(std::span<const float> query,
                                         const SearchParams& params) const;
@@ -206,16 +268,25 @@ class VectorIndex {
                    bool with_vectors = false) const {
     uint32_t next = from_slot;
     for (const VisitedOwned& e : VisitSome(from_slot, slots_max, with_vectors, &next)) {
-      visit(VisitedElement{{e.slot, e.name, e.attr}, e.vector});
+      visit(VisitedElement{{e.slot, e.name, e.attr, e.expire_at_ms}, e.vector});
     }
     return next;
   }
   // A live element chosen by `random` (any 64 bits), about uniformly; nothing when empty.
   std::optional<std::string> RandomName(uint64_t random) const;
   IndexInfo Info() const;
-  const IndexOptions& options() const;
+  IndexOptions options() const;
+
+  // ---- fields ----
+  // Exchanges the declared fields (docs/vectors.md). With elements present the columns of new ones
+  // are built by BuildFields; until then filters on them read attributes.
+  Status SetFields(std::vector<FieldSpec> fields);
+  std::vector<FieldSpec> fields() const;
 
   // ---- upkeep ----
+  // Looks at up to `slots_max` slots to build columns; true while there is more to do. Writers wait
+  // meanwhile.
+  bool BuildFields(uint32_t slots_max);
   // Does a bounded piece of the unlinking of deleted elements (about `nodes_max` nodes looked at);
   // true while there is more to do. One thread at a time does the work; others return at once.
   // kWorthwhile leaves little work lying, since a pass looks at every node; kNow (an idle index)
@@ -230,6 +301,13 @@ class VectorIndex {
   // caller notes the log position `from` before this and `to` after it, publishes the generation in
   // the catalog once the log is durable past `to`, and then calls ReleaseSlots. One at a time.
   Status Checkpoint(uint64_t generation);
+  // Writes a copy of the index, with the same slots, as generation `generation` of another folder,
+  // which must not hold an index yet, and syncs it, while reads and writes go on. As with a
+  // checkpoint, changes made meanwhile may be in it or not. Slots are to be held from before this
+  // until those changes have been applied to the copy.
+  Status CopyTo(const std::string& dir, uint64_t generation);
+  // The same for an index without an Env.
+  Result<std::unique_ptr<VectorIndex>> CopyInMemory() const;
   // Says that every snapshot, backup and catalog entry refers to `oldest_kept` or a later
   // generation: slots unlinked before that generation was begun may be reused.
   void ReleaseSlots(uint64_t oldest_kept);
@@ -251,6 +329,7 @@ class VectorIndex {
     uint32_t slot;
     std::string name;
     std::string attr;
+    int64_t expire_at_ms;
     std::vector<float> vector;
   };
   explicit VectorIndex(std::unique_ptr<Impl> impl);

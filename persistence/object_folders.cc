@@ -27,7 +27,39 @@ Result<std::string> ObjectFolders::MakeFolder(uint64_t object_id, ValueType type
 
 void ObjectFolders::ForgetFolder(uint64_t object_id) {
   std::lock_guard lock(mutex_);
+  unfinished_.erase(object_id);
   forgotten_[object_id] = engine_->epochs().current();
+}
+
+Result<uint64_t> ObjectFolders::PlanGeneration(uint64_t object_id) {
+  uint64_t generation = 0;
+  {
+    std::lock_guard lock(mutex_);
+    unfinished_.insert(object_id);  // before it is seen: not to be collected
+  }
+  HOTKV_RETURN_IF_ERROR(catalog_->Update([&](CatalogState* state) {
+    ObjectRecord& record = state->objects[object_id];
+    generation = record.next_generation++;
+    record.generations[generation].state = FileState::kPlanned;
+  }));
+  return generation;
+}
+
+Status ObjectFolders::PublishGeneration(uint64_t object_id, uint64_t generation) {
+  HOTKV_CRASH_POINT("object.first_generation_written");
+  // No effect names the object yet: there is nothing in the log that this could come too early for.
+  const uint64_t from_lsn = FirstLsnOf(engine_->epochs().current()) - 1;
+  HOTKV_RETURN_IF_ERROR(catalog_->Update([&](CatalogState* state) {
+    GenerationRecord& record = state->objects[object_id].generations[generation];
+    record.state = FileState::kLive;
+    record.from_lsn = from_lsn;
+  }));
+  {
+    std::lock_guard lock(mutex_);
+    unfinished_.erase(object_id);
+  }
+  HOTKV_CRASH_POINT("object.first_generation_live");
+  return Status::Ok();
 }
 
 void ObjectFolders::ForgetUnknown() {
@@ -117,7 +149,7 @@ ObjectFolders::Garbage ObjectFolders::FindGarbage(const CatalogState& state,
   Garbage garbage;
   std::lock_guard lock(mutex_);
   for (const auto& [id, record] : state.objects) {
-    if (pinned_.contains(id)) continue;
+    if (pinned_.contains(id) || unfinished_.contains(id)) continue;
     const auto forgotten = forgotten_.find(id);
     if (forgotten != forgotten_.end()) {
       const bool settled = record.state != FileState::kLive || forgotten->second <= durable_epoch ||

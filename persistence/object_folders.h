@@ -7,7 +7,7 @@
 // good - no kept snapshot refers to it, and the effect that dropped it is durable or older than
 // every kept snapshot. So a recovery never misses a folder that it needs.
 //
-// Thread rules: MakeFolder and ForgetFolder from any thread; the rest from the directory's thread.
+// Thread rules: MakeFolder, ForgetFolder, PlanGeneration and PublishGeneration from any thread; the rest from the directory's thread.
 // Errors: of the files and the catalog. A failed step leaves planned or dropped entries, which the
 // next Collect or start removes.
 #pragma once
@@ -40,6 +40,8 @@ class ObjectFolders : public ObjectHost {
 
   Result<std::string> MakeFolder(uint64_t object_id, ValueType type) override;
   void ForgetFolder(uint64_t object_id) override;
+  Result<uint64_t> PlanGeneration(uint64_t object_id) override;
+  Status PublishGeneration(uint64_t object_id, uint64_t generation) override;
   Env* env() override { return env_; }
 
   // Folders in the catalog whose objects recovery did not bring back.
@@ -84,6 +86,7 @@ class ObjectFolders : public ObjectHost {
   std::map<uint64_t, uint64_t>
       begun_;  // guarded by mutex_: object id to the last generation that was begun
   std::multiset<uint64_t> pinned_;  // guarded by mutex_
+  std::set<uint64_t> unfinished_;   // guarded by mutex_: their first generation is being written
   std::map<uint64_t, uint64_t>
       released_;  // guarded by mutex_: object id to the oldest kept generation told to it
 };

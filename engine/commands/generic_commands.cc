@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/commands/vset_copy.h"
 #include "engine/tx/engine.h"
 
 namespace hotkv {
@@ -90,6 +91,20 @@ std::optional<uint32_t> ParseDb(CommandContext& ctx, size_t i) {
   return static_cast<uint32_t>(db);
 }
 
+void PrepareCopy(CommandContext& ctx) {
+  const std::optional<CopyOptions> options = ParseCopyOptions(ctx);
+  ctx.finished = !options;
+  if (!options || (options->to_db == ctx.db() && ctx.key(0).key == ctx.key(1).key)) return;
+  bool occupied = false;
+  if (!options->replace && !ctx.client.in_exec) {
+    Stripe& stripe = ctx.txn.keyspace().stripe(ctx.key(1).stripe);
+    ctx.txn.LockStripe(stripe);
+    occupied = ctx.txn.Peek(options->to_db, ctx.key(1)) != nullptr;
+    ctx.txn.UnlockStripe(stripe);
+  }
+  if (!occupied) PrepareCopyOfSet(ctx);
+}
+
 void CopyCommand(CommandContext& ctx) {
   const std::optional<CopyOptions> options = ParseCopyOptions(ctx);
   if (!options) return;
@@ -103,6 +118,7 @@ void CopyCommand(CommandContext& ctx) {
     ctx.reply.Integer(0);
     return;
   }
+  if (source->type() == ValueType::kVectorSet) return CopySet(ctx, options->to_db);
   if (source->type() != ValueType::kString) {
     ctx.reply.Error("ERR not supported for this module key");
     return;

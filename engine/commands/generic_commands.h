@@ -12,6 +12,7 @@
 namespace hotkv {
 
 // generic_commands.cc
+void PrepareCopy(CommandContext& ctx);
 void CopyCommand(CommandContext& ctx);
 void DelCommand(CommandContext& ctx);
 void ExistsCommand(CommandContext& ctx);

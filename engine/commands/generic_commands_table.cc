@@ -154,10 +154,12 @@ constexpr CommandSpec kGenericCommands[] = {
      .acl = kAclWriteSlow,
      .keys = {1, 2, 1},
      .handler = CopyCommand,
+     .prepare = PrepareCopy,
      .group = "generic",
      .since = "6.2.0",
      .summary = "Copies a key's value and expiry to another key.",
-     .complexity = "O(1) for a string: a large value is shared until one of the two changes.",
+     .complexity = "O(1) for a string: a large value is shared until one of the two changes. O(N) "
+                   "for a vector set of N elements.",
      .key_specs = kCopied,
      .arguments = kCopyArgs},
     {.name = "dbsize",

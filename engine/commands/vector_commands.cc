@@ -1,7 +1,6 @@
 // VSIM.*: vector indexes. Lookups run entirely in the prepare step, without a stripe lock, on a reference to the index;
 // inserts store and link there, and become visible in the handler, under the lock.
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "engine/base/number.h"
 #include "engine/commands/command_context.h"
 #include "engine/commands/vector_args.h"
+#include "engine/commands/vset_common.h"
 #include "engine/tx/engine.h"
 #include "engine/types/vector_set.h"
 
@@ -17,69 +17,19 @@ namespace hotkv {
 
 namespace {
 
-using SetRef = ObjectRef<VectorSet>;
+using SetRef = VectorSetRef;
 
 constexpr std::string_view kNoIndex = "ERR no such index";
 constexpr uint32_t kCapacityMax = kIndexSlotsMax;
 
-std::string ErrorText(const Status& status) { return "ERR " + status.message(); }
-
-SetRef SetOf(Entry* entry) {
-  return entry->type() == ValueType::kVectorSet
-             ? SetRef::Share(static_cast<VectorSet*>(entry->object()))
-             : SetRef();
-}
-
 // The index of the command's key; answers an error and sets finished when there is none. Called before the locks are
 // taken (or inside EXEC, which holds them already).
 SetRef FetchIndex(CommandContext& ctx) {
-  const bool locked = ctx.client.in_exec;
-  Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);
-  if (!locked) ctx.txn.LockStripe(stripe);
-  Entry* entry = ctx.Find();
-  SetRef set = entry != nullptr ? SetOf(entry) : SetRef();
-  const bool wrong = entry != nullptr && !set;
-  if (!locked) ctx.txn.UnlockStripe(stripe);
-  if (set) return set;
+  FetchedVectorSet fetched = FetchVectorSet(ctx);
+  if (fetched.set) return std::move(fetched.set);
   ctx.finished = true;
-  wrong ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
+  fetched.wrong_type ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
   return {};
-}
-
-// A lookup counts with its stripe's epoch at its end: what it has seen must be durable before it is told.
-void TouchStripe(CommandContext& ctx) {
-  if (ctx.client.in_exec) return;
-  Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);
-  ctx.txn.LockStripe(stripe);
-  ctx.txn.UnlockStripe(stripe);
-}
-
-void Finish(CommandContext& ctx, std::string_view error) {
-  ctx.finished = true;
-  ctx.reply.Error(error);
-}
-
-// The nearest text of the float itself, not of its double: 0.3, not 0.30000001192092896.
-double AsShortest(float value) {
-  if (value == 0) return 0;  // minus an inner product of 0 is -0
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
-  double nearest = value;
-  std::from_chars(text, end, nearest);
-  return nearest;
-}
-
-std::string_view BlobOf(const std::vector<float>& vector) {
-  return {reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)};
-}
-
-void ReplyVector(ReplyWriter& reply, const std::vector<float>& vector, bool raw) {
-  if (raw) {
-    reply.Bulk(BlobOf(vector));
-    return;
-  }
-  reply.ArrayHeader(vector.size());
-  for (const float component : vector) reply.Double(AsShortest(component));
 }
 
 void ReplyRows(ReplyWriter& reply, const std::vector<SearchRow>& rows, const SearchOptions& options) {
@@ -100,7 +50,7 @@ void ReplyRows(ReplyWriter& reply, const std::vector<SearchRow>& rows, const Sea
 
 class PreparedIndex : public PreparedState {
  public:
-  ObjectRef<VectorSet> set;
+  SetRef set;
 };
 
 Metric ParseMetric(VectorArgs* args) {
@@ -125,7 +75,7 @@ ElementType ParseType(VectorArgs* args) {
 VectorSetDefinition ParseDefinition(VectorArgs* args) {
   VectorSetDefinition definition;
   IndexOptions& o = definition.index;
-  enum : uint32_t { kMetric = 1, kType = 2, kM = 4, kEfc = 8, kEf = 16, kRerank = 32, kCapacity = 64 };
+  enum : uint32_t { kMetric = 1, kType = 2, kM = 4, kEfc = 8, kEf = 16, kRerank = 32, kCapacity = 64, kFields = 128 };
   uint32_t seen = 0;
   auto once = [&](uint32_t bit) {
     if ((seen & bit) != 0) args->SyntaxError();
@@ -152,6 +102,9 @@ VectorSetDefinition ParseDefinition(VectorArgs* args) {
     } else if (args->Keyword("RERANK")) {
       once(kRerank);
       o.rerank = static_cast<uint32_t>(args->Count("RERANK", 1, kIndexEfMax));
+    } else if (args->Keyword("FIELDS")) {
+      once(kFields);
+      definition.fields = ParseFields(args);
     } else if (args->Keyword("CAPACITY")) {
       once(kCapacity);
       args->Count("CAPACITY", 0, kCapacityMax);  // slabs grow by themselves: only checked
@@ -172,26 +125,13 @@ bool KeyExists(CommandContext& ctx) {
   return exists;
 }
 
-Result<VectorSet*> MakeSet(Engine& engine, const VectorSetDefinition& definition) {
-  ObjectPlace place;
-  place.id = engine.objects().NewId();
-  if (ObjectHost* host = engine.object_host_or_null()) {
-    HOTKV_ASSIGN_OR_RETURN(place.folder, host->MakeFolder(place.id, ValueType::kVectorSet));
-    place.env_or_null = host->env();
-    auto made = VectorSet::Create(place, definition);
-    if (!made.ok()) host->ForgetFolder(place.id);
-    return made;
-  }
-  return VectorSet::Create(place, definition);
-}
-
 void PrepareCreateIndex(CommandContext& ctx) {
   VectorArgs args(ctx.args, 2);
   const VectorSetDefinition definition = ParseDefinition(&args);
-  if (!args.ok()) return Finish(ctx, args.error());
-  if (KeyExists(ctx)) return Finish(ctx, "ERR index already exists");
-  auto made = MakeSet(ctx.engine, definition);
-  if (!made.ok()) return Finish(ctx, ErrorText(made.status()));
+  if (!args.ok()) return FinishWithError(ctx, args.error());
+  if (KeyExists(ctx)) return FinishWithError(ctx, "ERR index already exists");
+  auto made = MakeVectorSet(ctx.engine, definition);
+  if (!made.ok()) return FinishWithError(ctx, ErrorText(made.status()));
   auto prepared = std::make_unique<PreparedIndex>();
   prepared->set = SetRef::Adopt(*made);
   ctx.prepared = std::move(prepared);
@@ -200,15 +140,11 @@ void PrepareCreateIndex(CommandContext& ctx) {
 void CreateIndex(CommandContext& ctx) {
   auto& prepared = static_cast<PreparedIndex&>(*ctx.prepared);
   if (ctx.txn.Peek(ctx.db(), ctx.key()) != nullptr) {
-    const uint64_t id = prepared.set->id();
-    prepared.set = SetRef();
-    if (ObjectHost* host = ctx.engine.object_host_or_null()) host->ForgetFolder(id);
+    DropUnlinked(ctx.engine, &prepared.set);
     ctx.reply.Error("ERR index already exists");
     return;
   }
-  std::string definition;
-  prepared.set->EncodeDefinition(&definition);
-  ctx.txn.LinkNewObject(ctx.db(), ctx.key(), prepared.set.Release(), definition);
+  LinkVectorSet(ctx, std::move(prepared.set));
   ctx.reply.Ok();
 }
 
@@ -218,6 +154,7 @@ struct Item {
   std::string_view name;
   std::string_view attr;
   std::vector<float> vector;
+  int64_t expire_at_ms = 0;
   PreparedInsert insert;
 };
 
@@ -234,11 +171,11 @@ void PrepareItems(CommandContext& ctx, std::unique_ptr<PreparedItems> prepared) 
   VectorIndex& index = prepared->set->index();
   for (Item& item : prepared->items) {
     const Status status = index.CheckVector(item.vector);
-    if (!status.ok()) return Finish(ctx, ErrorText(status));
+    if (!status.ok()) return FinishWithError(ctx, ErrorText(status));
   }
   for (Item& item : prepared->items) {
-    auto insert = index.Prepare(item.name, item.vector, item.attr);
-    if (!insert.ok()) return Finish(ctx, ErrorText(insert.status()));
+    auto insert = index.Prepare(item.name, item.vector, item.attr, item.expire_at_ms);
+    if (!insert.ok()) return FinishWithError(ctx, ErrorText(insert.status()));
     item.insert = std::move(insert).value();
   }
   ctx.prepared = std::move(prepared);
@@ -257,9 +194,9 @@ VectorSet* SameSet(CommandContext& ctx, const SetRef& prepared) {
 
 CommitResult CommitItem(CommandContext& ctx, VectorSet& set, Item& item) {
   const CommitResult result = set.index().Commit(std::move(item.insert));
-  const std::string change = VectorSet::SetChange(result.slot, item.name, item.attr, item.vector);
-  set.NoteChange(change.size());
-  ctx.txn.RecordObjectChange(ctx.key(), set.id(), change);
+  RecordChange(ctx, set, VectorSet::SetChange(result.slot, item.name, item.attr, item.vector,
+                                              item.expire_at_ms));
+  if (item.expire_at_ms != 0) ctx.txn.NotePartEnds(ctx.key(), item.expire_at_ms);
   return result;
 }
 
@@ -281,11 +218,13 @@ void PrepareSet(CommandContext& ctx) {
       prepared->only_new = true;
     } else if (may_limit && args.Keyword("XX")) {
       prepared->only_old = true;
+    } else if (item.expire_at_ms == 0 && ParseLife(ctx, &args, &item.expire_at_ms)) {
+      continue;
     } else {
       args.SyntaxError();
     }
   }
-  if (!args.ok()) return Finish(ctx, args.error());
+  if (!args.ok()) return FinishWithError(ctx, args.error());
   prepared->items.push_back(std::move(item));
   PrepareItems(ctx, std::move(prepared));
 }
@@ -301,7 +240,7 @@ void Set(CommandContext& ctx) {
     ctx.reply.Null();
     return;
   }
-  ctx.reply.Integer(CommitItem(ctx, *set, item).replaced_slot == kNoSlot ? 1 : 0);
+  ctx.reply.Integer(CommitItem(ctx, *set, item).replaced_live ? 0 : 1);
 }
 
 void PrepareMset(CommandContext& ctx) {
@@ -309,7 +248,15 @@ void PrepareMset(CommandContext& ctx) {
   prepared->set = FetchIndex(ctx);
   if (ctx.finished) return;
   VectorArgs args(ctx.args, 2);
-  const bool with_attrs = args.Keyword("ATTRS");
+  bool with_attrs = false;
+  int64_t expire_at_ms = 0;
+  for (;;) {
+    if (!with_attrs && args.Keyword("ATTRS")) {
+      with_attrs = true;
+    } else if (expire_at_ms != 0 || !ParseLife(ctx, &args, &expire_at_ms)) {
+      break;
+    }
+  }
   const uint64_t count = args.Count("number of items", 1, kArgumentsMax);
   const uint32_t dim = prepared->set->definition().index.dim;
   for (uint64_t i = 0; args.ok() && i < count; ++i) {
@@ -317,10 +264,11 @@ void PrepareMset(CommandContext& ctx) {
     item.name = args.Next();
     item.vector = args.Vector(dim, VectorArgs::Elements::kNo).values;
     if (with_attrs) item.attr = args.Next();
+    item.expire_at_ms = expire_at_ms;
     prepared->items.push_back(std::move(item));
   }
   if (args.ok() && !args.done()) args.SyntaxError();
-  if (!args.ok()) return Finish(ctx, args.error());
+  if (!args.ok()) return FinishWithError(ctx, args.error());
   PrepareItems(ctx, std::move(prepared));
 }
 
@@ -330,14 +278,12 @@ void Mset(CommandContext& ctx) {
   if (set == nullptr) return;
   int64_t added = 0;
   for (Item& item : prepared.items) {
-    if (CommitItem(ctx, *set, item).replaced_slot == kNoSlot) ++added;
+    if (!CommitItem(ctx, *set, item).replaced_live) ++added;
   }
   ctx.reply.Integer(added);
 }
 
 // ---- lookups ----
-
-void NeverReached(CommandContext&) { HOTKV_CHECK(!"a lookup is answered by its prepare step"); }
 
 void Get(CommandContext& ctx) {
   SetRef set = FetchIndex(ctx);
@@ -354,11 +300,11 @@ void Get(CommandContext& ctx) {
       args.SyntaxError();
     }
   }
-  if (!args.ok()) return Finish(ctx, args.error());
+  if (!args.ok()) return FinishWithError(ctx, args.error());
   ctx.finished = true;
   auto vector = set->index().GetVector(ctx.arg(2));
   const auto attr = set->index().GetAttr(ctx.arg(2));
-  TouchStripe(ctx);
+  TouchKeysStripe(ctx);
   if (!vector.ok() || !attr) {
     ctx.reply.Null();
     return;
@@ -376,7 +322,7 @@ void Exists(CommandContext& ctx) {
   for (size_t i = 2; i < ctx.argc(); ++i) {
     ctx.reply.Integer(set->index().Contains(ctx.arg(i)) ? 1 : 0);
   }
-  TouchStripe(ctx);
+  TouchKeysStripe(ctx);
 }
 
 // The query's components; an element's are looked up.
@@ -403,21 +349,30 @@ void SearchMany(CommandContext& ctx, uint64_t count, bool one, VectorArgs args) 
     queries.push_back(args.Vector(index.options().dim, VectorArgs::Elements::kAllowed));
   }
   SearchOptions options = ParseSearchOptions(&args);
-  if (!args.ok()) return Finish(ctx, args.error());
+  if (!args.ok()) return FinishWithError(ctx, args.error());
+  if (options.filter) options.params.where_or_null = &*options.filter;
+  SearchReport report;
+  if (options.explain) options.params.report_or_null = &report;
   std::string error;
   for (VectorArgument& query : queries) {
-    if (!ResolveQuery(index, &query, &error)) return Finish(ctx, error);
+    if (!ResolveQuery(index, &query, &error)) return FinishWithError(ctx, error);
   }
   std::vector<std::vector<SearchRow>> results;
+  std::vector<SearchReport> reports;
   for (const VectorArgument& query : queries) {
     auto rows = index.Search(query.values, options.params);
-    if (!rows.ok()) return Finish(ctx, ErrorText(rows.status()));
+    if (!rows.ok()) return FinishWithError(ctx, ErrorText(rows.status()));
     results.push_back(std::move(rows).value());
+    if (options.explain) reports.push_back(report);
   }
-  TouchStripe(ctx);
+  const uint64_t matches = !options.explain ? 0
+                           : options.filter ? index.CountMatching(*options.filter)
+                                            : index.Count();
+  TouchKeysStripe(ctx);
   ctx.finished = true;
   if (!one) ctx.reply.ArrayHeader(results.size());
-  for (const auto& rows : results) ReplyRows(ctx.reply, rows, options);
+  for (const SearchReport& r : reports) ReplySearchReport(ctx.reply, r, matches);
+  for (size_t i = 0; !options.explain && i < results.size(); ++i) ReplyRows(ctx.reply, results[i], options);
 }
 
 void Search(CommandContext& ctx) { SearchMany(ctx, 1, true, VectorArgs(ctx.args, 2)); }
@@ -425,7 +380,7 @@ void Search(CommandContext& ctx) { SearchMany(ctx, 1, true, VectorArgs(ctx.args,
 void Msearch(CommandContext& ctx) {
   VectorArgs args(ctx.args, 2);
   const uint64_t count = args.Count("number of queries", 1, kArgumentsMax);
-  if (!args.ok()) return Finish(ctx, args.error());
+  if (!args.ok()) return FinishWithError(ctx, args.error());
   SearchMany(ctx, count, false, args);
 }
 
@@ -434,7 +389,7 @@ void Info(CommandContext& ctx) {
   if (ctx.finished) return;
   ctx.finished = true;
   const IndexInfo info = set->index().Info();
-  TouchStripe(ctx);
+  TouchKeysStripe(ctx);
   ReplyWriter& reply = ctx.reply;
   const auto number = [&reply](std::string_view name, uint64_t value) {
     reply.Bulk(name);
@@ -444,7 +399,7 @@ void Info(CommandContext& ctx) {
     reply.Bulk(name);
     reply.Bulk(value);
   };
-  reply.MapHeader(19);
+  reply.MapHeader(21);
   number("dim", info.options.dim);
   text("metric", MetricName(info.options.metric));
   text("type", ElementTypeName(info.options.type));
@@ -454,6 +409,8 @@ void Info(CommandContext& ctx) {
   number("rerank", info.options.rerank);
   number("count", info.live);
   number("deleted", info.dead);
+  number("with_attributes", info.with_attr);
+  number("expiring", info.expiring);
   number("slots", info.slots);
   number("free_slots", info.free_slots);
   number("held_slots", info.held_slots);
@@ -474,7 +431,7 @@ void Del(CommandContext& ctx) {
     ctx.reply.Error(kNoIndex);
     return;
   }
-  SetRef set = SetOf(entry);
+  SetRef set = VectorSetOf(entry);
   if (!set) {
     ctx.WrongType();
     return;
@@ -484,10 +441,9 @@ void Del(CommandContext& ctx) {
     const auto slot = set->index().Delete(ctx.arg(i));
     if (!slot) continue;
     ++removed;
-    const std::string change = VectorSet::DeleteChange(*slot, ctx.arg(i));
-    set->NoteChange(change.size());
-    ctx.txn.RecordObjectChange(ctx.key(), set->id(), change);
+    RecordChange(ctx, *set, VectorSet::DeleteChange(*slot, ctx.arg(i)));
   }
+  DeleteIfEmptied(ctx, *set);
   ctx.reply.Integer(removed);
 }
 
@@ -527,13 +483,18 @@ void List(CommandContext& ctx) {
 void Help(CommandContext& ctx) {
   constexpr std::string_view kLines[] = {
       "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n]",
-      "VSIM.SET index id vec [ATTR json] [NX|XX]",
-      "VSIM.MSET index [ATTRS] count (id vec [json])...",
+      "VSIM.SET index id vec [ATTR json] [EX s|PX ms|EXAT t|PXAT t] [NX|XX]",
+      "VSIM.MSET index [ATTRS] [EX s|PX ms|EXAT t|PXAT t] count (id vec [json])...",
       "VSIM.GET index id [RAW] [WITHATTR]",
       "VSIM.EXISTS index id [id ...]",
       "VSIM.DEL index id [id ...]",
       "VSIM.SEARCH index vec [K k] [EF n] [RANGE d] [EXACT] [OFFSET n] [WITHSCORES] [WITHATTR] [WITHVECTORS] [RAW]",
       "VSIM.MSEARCH index count vec... [options of SEARCH]",
+      "VSIM.SETATTR index id json",
+      "VSIM.GETATTR index id",
+      "VSIM.EXPIRE index id EX s|PX ms|EXAT t|PXAT t|PERSIST",
+      "VSIM.TTL index id",
+      "VSIM.ALTER index [EF n] [RERANK n]",
       "VSIM.INFO index",
       "VSIM.LIST",
       "VSIM.DROPINDEX index",
@@ -567,11 +528,38 @@ CommandSpec Write(std::string_view name, int arity, Handler prepare, Handler han
 
 // A lookup runs in its prepare step.
 CommandSpec Read(std::string_view name, int arity, Handler lookup, std::string_view summary) {
-  CommandSpec spec = Write(name, arity, lookup, &NeverReached, summary);
+  CommandSpec spec = Write(name, arity, lookup, &AnsweredByPrepare, summary);
   spec.flags = kReadFlags;
   spec.acl = kReadAcl;
   return spec;
 }
+
+constexpr KeySpec kReadKey[] = {{.flags = key_flag::kReadOnly | key_flag::kAccess, .begin = 1}};
+constexpr KeySpec kLookKey[] = {{.flags = key_flag::kReadOnly, .begin = 1}};
+constexpr KeySpec kUpdateKey[] = {{.flags = key_flag::kReadWrite | key_flag::kUpdate, .begin = 1}};
+constexpr KeySpec kInsertKey[] = {{.flags = key_flag::kReadWrite | key_flag::kInsert, .begin = 1}};
+constexpr KeySpec kDeleteIn[] = {{.flags = key_flag::kReadWrite | key_flag::kDelete, .begin = 1}};
+constexpr KeySpec kRemoveKey[] = {{.flags = key_flag::kRemove | key_flag::kDelete, .begin = 1}};
+
+struct MoreFacts {
+  std::string_view name;
+  std::string_view complexity;
+  std::span<const KeySpec> keys;
+};
+constexpr MoreFacts kMoreFacts[] = {
+    {"vsim.createindex", "O(1)", kInsertKey},
+    {"vsim.set", "O(log(N)) with N the number of elements.", kUpdateKey},
+    {"vsim.mset", "O(M log(N)) for M vectors and N elements.", kUpdateKey},
+    {"vsim.get", "O(1)", kReadKey},
+    {"vsim.exists", "O(N) with N the number of ids asked for.", kLookKey},
+    {"vsim.del", "O(N) with N the number of ids given.", kDeleteIn},
+    {"vsim.search", "O(log(N)) with N the number of elements; O(N) with EXACT.", kReadKey},
+    {"vsim.msearch", "O(M log(N)) for M queries and N elements; O(M N) with EXACT.", kReadKey},
+    {"vsim.info", "O(1)", kLookKey},
+    {"vsim.dropindex", "O(1); files go in the background.", kRemoveKey},
+    {"vsim.list", "O(N) with N the number of keys.", {}},
+    {"vsim.help", "O(1)", {}},
+};
 
 std::vector<CommandSpec> MakeSpecs() {
   std::vector<CommandSpec> specs = {
@@ -589,6 +577,11 @@ std::vector<CommandSpec> MakeSpecs() {
       Read("vsim.help", 1, nullptr, "Lists the VSIM commands."),
   };
   for (CommandSpec& spec : specs) {
+    for (const MoreFacts& more : kMoreFacts) {
+      if (more.name != spec.name) continue;
+      spec.complexity = more.complexity;
+      spec.key_specs = more.keys;
+    }
     // Removing must work when memory is full.
     if (spec.name == "vsim.del" || spec.name == "vsim.dropindex") spec.flags &= ~command_flag::kDenyOom;
     if (spec.name == "vsim.list" || spec.name == "vsim.help") {
@@ -598,6 +591,9 @@ std::vector<CommandSpec> MakeSpecs() {
     if (spec.name == "vsim.list") spec.acl |= acl_category::kKeyspace;
     if (spec.name == "vsim.help") spec.flags |= command_flag::kLoading | command_flag::kStale;
   }
+  AppendElementCommands(&specs);
+  AppendFilterCommands(&specs);
+  AppendVectorSetCommands(&specs);
   return specs;
 }
 

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace hotkv {
 
@@ -26,6 +28,12 @@ class Object {
   // Order-free hash of the content (not of the id): equal content, equal digest.
   virtual uint64_t Digest() const = 0;
   virtual size_t MemoryBytes() const = 0;
+  // Parts of the content that end by themselves: when the next one does, and what removes those whose time has come.
+  static constexpr int64_t kNeverMs = INT64_MAX;
+  virtual int64_t NextEndMs() const { return kNeverMs; }
+  // Removes at most `max` and appends the change of each, for the caller to record; under the lock of the key that links
+  // to the object. True when nothing is left and the key should go.
+  virtual bool RemoveEnded(size_t /*max*/, std::vector<std::string>* /*changes*/) { return false; }
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

@@ -1,6 +1,7 @@
 #include "engine/tx/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
@@ -14,6 +15,7 @@ constexpr uint64_t kTtlSamples = 256;
 constexpr int64_t kExpireCycleMs = 100;
 constexpr int64_t kExpireIdleCycleMs = 1000;  // the next cycle, where the last one found little
 constexpr unsigned kStripesPerClockRead = 16;
+constexpr size_t kPartsEndedAtOnce = 512;  // of one object, under its stripe's lock
 
 uint64_t DigestOfEntry(uint32_t db, const Entry& entry) {
   char scratch[24];
@@ -201,6 +203,7 @@ bool Engine::ExpireStep(WorkerState& worker, int64_t deadline_ns) {
     worker.expire_stripe += options_.workers;
   }
   worker.expire_stripe = worker.id;
+  if (std::exchange(worker.expire_again, false)) return true;
   worker.expire_next_ms = worker.now_ms + (expired > 0 ? kExpireCycleMs : kExpireIdleCycleMs);
   return false;
 }
@@ -215,25 +218,41 @@ size_t Engine::ExpireStripe(WorkerState& worker, Stripe& stripe) {
   }
   int64_t earliest = INT64_MAX;
   std::vector<std::pair<uint32_t, std::string>> due;
+  std::vector<std::pair<uint32_t, std::string>> objects_due;
   for (uint32_t db = 0; db < keyspace_.databases(); ++db) {
     Table* table = stripe.table(db);
-    if (table == nullptr || table->sums().volatile_keys == 0) continue;
+    if (table == nullptr) continue;
+    if (table->sums().volatile_keys == 0 && table->sums().objects == 0) continue;
     for (uint32_t c = 0; c < table->chunk_count(); ++c) {
       table->ForEachInChunk(c, [&](Entry** slot) {
-        if (!(*slot)->has_expiry()) return;
-        if ((*slot)->ExpiredAt(worker.now_ms)) {
-          due.emplace_back(db, (*slot)->key());
+        const Entry& entry = **slot;
+        if (entry.ExpiredAt(worker.now_ms)) {
+          due.emplace_back(db, entry.key());
+          return;
+        }
+        if (entry.has_expiry()) earliest = std::min(earliest, entry.expire_at_ms());
+        if (entry.type() == ValueType::kString) return;
+        const int64_t part_ends_ms = entry.object()->NextEndMs();
+        if (part_ends_ms <= worker.now_ms) {
+          objects_due.emplace_back(db, entry.key());
         } else {
-          earliest = std::min(earliest, (*slot)->expire_at_ms());
+          earliest = std::min(earliest, part_ends_ms);
         }
       });
     }
   }
   for (const auto& [db, key] : due) txn.Expire(db, keyspace_.MakeRef(key));
+  size_t ended = 0;
+  for (const auto& [db, key] : objects_due) {
+    const Txn::Ended result = txn.RemoveEnded(db, keyspace_.MakeRef(key), kPartsEndedAtOnce);
+    ended += result.removed;
+    earliest = std::min(earliest, result.next_ms);
+  }
+  if (earliest <= worker.now_ms) worker.expire_again = true;
   stripe.expire_check_at_ms = earliest;
   txn.UnlockStripe(stripe);
   txn.CommitAndUnlock();
-  return due.size();
+  return due.size() + ended;
 }
 
 Engine::Totals Engine::CountDb(uint32_t db) {

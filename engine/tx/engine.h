@@ -71,6 +71,7 @@ struct alignas(64) WorkerState {
   // Turn-end work of this worker.
   uint32_t expire_stripe = 0;
   int64_t expire_next_ms = 0;
+  bool expire_again = false;  // an object had more parts past their time than one step removes
 
   std::atomic<uint64_t> hits{0};
   std::atomic<uint64_t> misses{0};
@@ -103,6 +104,10 @@ class ObjectHost {
   virtual Result<std::string> MakeFolder(uint64_t object_id, ValueType type) = 0;
   // The object is gone from the keyspace; its folder goes when no kept snapshot refers to it.
   virtual void ForgetFolder(uint64_t object_id) = 0;
+  // A first generation, written by the caller before any key links to the object: planned, then, with all of it synced,
+  // live. What is recorded after that comes on top of it.
+  virtual Result<uint64_t> PlanGeneration(uint64_t object_id) = 0;
+  virtual Status PublishGeneration(uint64_t object_id, uint64_t generation) = 0;
   virtual class Env* env() = 0;
 };
 

@@ -264,6 +264,25 @@ void Txn::TouchCounter(Entry* entry) {
 
 void Txn::Expire(uint32_t db, const KeyRef& key) { LiveSlot(db, key); }
 
+Txn::Ended Txn::RemoveEnded(uint32_t db, const KeyRef& key, size_t max) {
+  Ended ended;
+  Entry** slot = LiveSlot(db, key);
+  if (slot == nullptr || (*slot)->type() == ValueType::kString) return ended;
+  Object* object = (*slot)->object();
+  std::vector<std::string> changes;
+  const bool key_goes = object->RemoveEnded(max, &changes);
+  ended.removed = changes.size();
+  ended.next_ms = object->NextEndMs();
+  for (const std::string& change : changes) RecordObjectChange(key, object->id(), change);
+  if (key_goes && ended.next_ms == Object::kNeverMs) DropSlot(db, key, slot, Why::kExpiry);
+  return ended;
+}
+
+void Txn::NotePartEnds(const KeyRef& key, int64_t at_ms) {
+  Stripe& stripe = StripeOf(key);
+  stripe.expire_check_at_ms = std::min(stripe.expire_check_at_ms, at_ms);
+}
+
 void Txn::DropObject(uint64_t object_id, uint32_t db) {
   Effect effect;
   effect.kind = EffectKind::kObjectDrop;
@@ -308,6 +327,7 @@ void Txn::Put(uint32_t db, const KeyRef& key, Entry** slot, Entry* entry) {
   if (entry->has_expiry() && entry->expire_at_ms() < stripe.expire_check_at_ms) {
     stripe.expire_check_at_ms = entry->expire_at_ms();
   }
+  if (entry->type() != ValueType::kString) NotePartEnds(key, entry->object()->NextEndMs());
   if (slot == nullptr) {
     found_key_ = nullptr;
     keyspace.Insert(stripe, db, key, entry);

@@ -96,6 +96,15 @@ class Txn {
   bool WatchBroken(const ClientState& client);
   // Deletes the entry of a slot that is past its time (active expiry); the stripe is locked through LockStripe.
   void Expire(uint32_t db, const KeyRef& key);
+  // Removes at most `max` parts of the key's object that are past their time, and the key when nothing is left of an
+  // object that does not stay empty; locked as for Expire.
+  struct Ended {
+    size_t removed = 0;
+    int64_t next_ms = Object::kNeverMs;  // when the next part ends
+  };
+  Ended RemoveEnded(uint32_t db, const KeyRef& key, size_t max);
+  // A part of the key's object will end by itself.
+  void NotePartEnds(const KeyRef& key, int64_t at_ms);
 
   bool has_effects() const { return !effects_.empty(); }
 

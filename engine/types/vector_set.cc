@@ -1,18 +1,32 @@
 #include "engine/types/vector_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/coding.h"
 #include "engine/base/hash.h"
+#include "engine/base/limits.h"
 
 namespace hotkv {
 
 namespace {
 
-enum class Op : uint8_t { kSet = 1, kDelete = 2, kAttributes = 3 };
+enum class Op : uint8_t {
+  kSet = 1,
+  kDelete = 2,
+  kAttributes = 3,
+  kSetEnding = 4,
+  kEnd = 5,
+  kDefaults = 6,
+  kFields = 7
+};
+
+// Of what follows a definition's fixed part: a tag each, with a length and bytes.
+enum class DefinitionTag : uint8_t { kReduceFrom = 1, kFields = 2 };
 
 constexpr uint8_t kDefinitionVersion = 1;
 constexpr uint32_t kUpkeepNodes = 512;    // looked at by one step of repair
+constexpr uint32_t kUpkeepSlots = 256;    // given columns by one step
 constexpr uint64_t kUpkeepElements = 64;  // linked by one step after a restart
 // vectors.md: a checkpoint after effects of 64 MB or an eighth of the generation's files, whichever is more, and at 10%
 // dead slots.
@@ -34,19 +48,29 @@ std::string ChangeHead(Op op, uint32_t slot, std::string_view name) {
 
 VectorSet::VectorSet(uint64_t id, const VectorSetDefinition& definition,
                      std::unique_ptr<VectorIndex> index)
-    : DurableObject(id, ValueType::kVectorSet), definition_(definition), index_(std::move(index)) {}
+    : DurableObject(id, ValueType::kVectorSet),
+      definition_(definition),
+      index_(std::move(index)),
+      projection_(definition.reduce_from == 0
+                      ? nullptr
+                      : std::make_unique<Projection>(definition.reduce_from, definition.index.dim,
+                                                     definition.index.seed)) {
+  if (!definition_.declared) index_->AllowZeroVectors();  // as in Redis
+}
 
 Result<VectorSet*> VectorSet::Create(const ObjectPlace& place,
                                      const VectorSetDefinition& definition) {
   HOTKV_ASSIGN_OR_RETURN(auto index,
                          VectorIndex::Create(definition.index, place.env_or_null, place.folder));
+  HOTKV_RETURN_IF_ERROR(index->SetFields(definition.fields));
   return new VectorSet(place.id, definition, std::move(index));
 }
 
 std::string VectorSet::SetChange(uint32_t slot, std::string_view name, std::string_view attr,
-                                 std::span<const float> vector) {
-  std::string change = ChangeHead(Op::kSet, slot, name);
+                                 std::span<const float> vector, int64_t expire_at_ms) {
+  std::string change = ChangeHead(expire_at_ms != 0 ? Op::kSetEnding : Op::kSet, slot, name);
   AppendLengthPrefixed(&change, attr);
+  if (expire_at_ms != 0) AppendLe<int64_t>(&change, expire_at_ms);
   change.append(BytesOf(vector));
   return change;
 }
@@ -55,8 +79,35 @@ std::string VectorSet::DeleteChange(uint32_t slot, std::string_view name) {
   return ChangeHead(Op::kDelete, slot, name);
 }
 
+std::string VectorSet::AttrChange(uint32_t slot, std::string_view name, std::string_view attr) {
+  std::string change = ChangeHead(Op::kAttributes, slot, name);
+  AppendLengthPrefixed(&change, attr);
+  return change;
+}
+
+std::string VectorSet::ExpiryChange(uint32_t slot, std::string_view name, int64_t expire_at_ms) {
+  std::string change = ChangeHead(Op::kEnd, slot, name);
+  AppendLe<int64_t>(&change, expire_at_ms);
+  return change;
+}
+
+std::string VectorSet::DefaultsChange(uint32_t ef, uint32_t rerank) {
+  std::string change;
+  change.push_back(static_cast<char>(Op::kDefaults));
+  AppendVarint(&change, ef);
+  AppendVarint(&change, rerank);
+  return change;
+}
+
+std::string VectorSet::FieldsChange(const std::vector<FieldSpec>& fields) {
+  std::string change;
+  change.push_back(static_cast<char>(Op::kFields));
+  change += EncodeFields(fields);
+  return change;
+}
+
 void VectorSet::EncodeDefinition(std::string* out) const {
-  const IndexOptions& o = definition_.index;
+  const IndexOptions o = index_->options();
   out->push_back(static_cast<char>(kDefinitionVersion));
   AppendVarint(out, o.dim);
   out->push_back(static_cast<char>(o.metric));
@@ -67,6 +118,16 @@ void VectorSet::EncodeDefinition(std::string* out) const {
   AppendVarint(out, o.rerank);
   AppendLe<uint64_t>(out, o.seed);
   out->push_back(definition_.declared ? 1 : 0);
+  if (definition_.reduce_from != 0) {
+    std::string bytes;
+    AppendVarint(&bytes, definition_.reduce_from);
+    out->push_back(static_cast<char>(DefinitionTag::kReduceFrom));
+    AppendLengthPrefixed(out, bytes);
+  }
+  if (const auto fields = index_->fields(); !fields.empty()) {
+    out->push_back(static_cast<char>(DefinitionTag::kFields));
+    AppendLengthPrefixed(out, EncodeFields(fields));
+  }
 }
 
 Result<VectorSetDefinition> VectorSet::DecodeDefinition(std::string_view bytes) {
@@ -88,37 +149,104 @@ Result<VectorSetDefinition> VectorSet::DecodeDefinition(std::string_view bytes) 
   o.rerank = static_cast<uint32_t>(reader.Varint());
   o.seed = reader.Le<uint64_t>();
   definition.declared = reader.Le<uint8_t>() != 0;
-  if (!reader.ok() || !reader.empty() || metric > 2 || type > 4) {
-    return Status::Corruption("vector index definition is damaged");
+  bool sound = metric <= 2 && type <= 4;
+  while (reader.ok() && !reader.empty()) {
+    const auto tag = static_cast<DefinitionTag>(reader.Le<uint8_t>());
+    const std::string_view content = reader.LengthPrefixed();
+    if (tag == DefinitionTag::kFields) {
+      HOTKV_ASSIGN_OR_RETURN(definition.fields, DecodeFields(content));
+      continue;
+    }
+    ByteReader part(content);
+    if (tag != DefinitionTag::kReduceFrom) {
+      return Status::Unsupported("vector index definition with an unknown part");
+    }
+    const uint64_t from = part.Varint();
+    sound = sound && part.ok() && part.empty() && from >= o.dim && from <= kVectorDimMax;
+    definition.reduce_from = static_cast<uint32_t>(from);
   }
+  if (!reader.ok() || !sound) return Status::Corruption("vector index definition is damaged");
   return definition;
 }
 
 Status VectorSet::ApplyChange(std::string_view change) {
+  const Status damaged = Status::Corruption("vector index change is damaged");
   ByteReader reader(change);
   const auto op = static_cast<Op>(reader.Le<uint8_t>());
+  NoteChange(change);
+  if (op == Op::kDefaults) {
+    const uint64_t ef = reader.Varint();
+    const uint64_t rerank = reader.Varint();
+    if (!reader.ok() || ef < 1 || ef > kIndexEfMax || rerank > kIndexEfMax) return damaged;
+    index_->SetSearchDefaults(static_cast<uint32_t>(ef), static_cast<uint32_t>(rerank));
+    return Status::Ok();
+  }
+  if (op == Op::kFields) {
+    HOTKV_ASSIGN_OR_RETURN(auto fields, DecodeFields(change.substr(1)));
+    return index_->SetFields(std::move(fields));
+  }
   const uint64_t slot = reader.Varint();
   const std::string_view name = reader.LengthPrefixed();
-  const std::string_view attr = op == Op::kDelete ? std::string_view() : reader.LengthPrefixed();
-  if (!reader.ok() || slot >= kIndexSlotsMax) {
-    return Status::Corruption("vector index change is damaged");
-  }
+  const bool has_attr = op == Op::kSet || op == Op::kSetEnding || op == Op::kAttributes;
+  const std::string_view attr = has_attr ? reader.LengthPrefixed() : std::string_view();
+  const bool has_end = op == Op::kSetEnding || op == Op::kEnd;
+  const int64_t expire_at_ms = has_end ? reader.Le<int64_t>() : 0;
+  if (!reader.ok() || slot >= kIndexSlotsMax) return damaged;
   const auto at = static_cast<uint32_t>(slot);
-  NoteChange(change.size());
   switch (op) {
-    case Op::kSet: {
+    case Op::kSet:
+    case Op::kSetEnding: {
       const size_t bytes = reader.remaining();
-      if (bytes != size_t{definition_.index.dim} * sizeof(float)) break;
+      if (bytes != size_t{definition_.index.dim} * sizeof(float)) return damaged;
       std::vector<float> vector(definition_.index.dim);
       std::memcpy(vector.data(), reader.position(), bytes);
-      return index_->ApplySet(at, name, vector, attr);
+      return index_->ApplySet(at, name, vector, attr, expire_at_ms);
     }
     case Op::kDelete:
       return index_->ApplyDelete(at, name);
     case Op::kAttributes:
       return index_->ApplyAttr(at, name, attr);
+    case Op::kEnd:
+      return index_->ApplyExpiry(at, name, expire_at_ms);
+    case Op::kDefaults:
+    case Op::kFields:
+      break;
   }
-  return Status::Corruption("vector index change is damaged");
+  return damaged;
+}
+
+VectorSet::Journal::Journal(ObjectRef<VectorSet> set) : set_(std::move(set)) {
+  set_->HoldSlots();
+  std::lock_guard<std::mutex> lock(set_->journals_mutex_);
+  set_->journals_.push_back(this);
+  set_->journals_open_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+VectorSet::Journal::~Journal() {
+  {
+    std::lock_guard<std::mutex> lock(set_->journals_mutex_);
+    std::erase(set_->journals_, this);
+    set_->journals_open_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  set_->UnholdSlots();
+}
+
+std::vector<std::string> VectorSet::Journal::Take() {
+  std::lock_guard<std::mutex> lock(set_->journals_mutex_);
+  return std::exchange(changes_, {});
+}
+
+void VectorSet::AddToJournals(std::string_view change) {
+  std::lock_guard<std::mutex> lock(journals_mutex_);
+  for (Journal* journal : journals_) journal->changes_.emplace_back(change);
+}
+
+bool VectorSet::RemoveEnded(size_t max, std::vector<std::string>* changes) {
+  for (const VectorIndex::Deleted& gone : index_->DeleteExpired(max)) {
+    changes->push_back(DeleteChange(gone.slot, gone.name));
+    NoteChange(changes->back());
+  }
+  return !definition_.declared && index_->Count() == 0;
 }
 
 uint64_t VectorSet::Digest() const {
@@ -131,9 +259,12 @@ uint64_t VectorSet::Digest() const {
     slot = index_->ForEach(
         slot, kSlotsAtOnce,
         [&](const VectorIndex::VisitedElement& e) {
-          const uint64_t parts[3] = {HashBytes(e.view.name, 5), HashBytes(e.view.attr, 6),
-                                     HashBytes(BytesOf(e.vector), 7)};
-          digest += HashBytes({reinterpret_cast<const char*>(parts), sizeof(parts)}, 8);
+          const uint64_t parts[4] = {HashBytes(e.view.name, 5), HashBytes(e.view.attr, 6),
+                                     HashBytes(BytesOf(e.vector), 7),
+                                     static_cast<uint64_t>(e.view.expire_at_ms)};
+          // Without its end, which most elements have not, as before there were any.
+          const size_t bytes = sizeof(parts) - (e.view.expire_at_ms == 0 ? sizeof(parts[0]) : 0);
+          digest += HashBytes({reinterpret_cast<const char*>(parts), bytes}, 8);
         },
         true);
   }
@@ -161,7 +292,8 @@ bool VectorSet::CheckpointDue() const {
 
 bool VectorSet::Upkeep() {
   const bool linking = index_->LinkPending(kUpkeepElements) != 0;
-  return index_->RepairStep(kUpkeepNodes) || linking;
+  const bool building = index_->BuildFields(kUpkeepSlots);
+  return index_->RepairStep(kUpkeepNodes) || linking || building;
 }
 
 ObjectType VectorSetType() {

@@ -111,4 +111,21 @@ IndexOptions Generation::Options() const {
   return options;
 }
 
+Result<std::vector<FieldSpec>> Generation::Fields() const {
+  FieldsHeader header;
+  std::memcpy(&header, ids->data() + kFieldsAt, sizeof(header));
+  const char* bytes = ids->data() + kFieldsAt + sizeof(header);
+  const bool fits = header.bytes <= kGenerationPage - kFieldsAt - sizeof(header);
+  if (!fits || header.crc != CrcOf(bytes, header.bytes)) {
+    return Status::Corruption("the fields do not match their checksum")
+        .At(ids_path, static_cast<int64_t>(kFieldsAt));
+  }
+  auto fields = DecodeFields({bytes, header.bytes});
+  if (!fields.ok()) {
+    return Status(fields.status().code(), fields.status().message())
+        .At(ids_path, static_cast<int64_t>(kFieldsAt));
+  }
+  return fields;
+}
+
 }  // namespace hotkv

@@ -19,6 +19,8 @@ namespace hotkv {
 
 inline constexpr uint32_t kGenerationVersion = 1;
 inline constexpr uint64_t kGenerationPage = 4096;
+// In the first page of ids.GEN, behind the header: the declared fields.
+inline constexpr uint64_t kFieldsAt = 1024;
 
 struct FileSection {
   uint64_t offset;  // a multiple of kGenerationPage
@@ -78,18 +80,32 @@ struct IdsHeader {
   uint64_t names;
   uint64_t word_capacity;
   uint32_t slots;
-  uint32_t reserved;
+  uint32_t expiring;  // so many IdsExpiry end the arena
   std::array<FileSection, kIdsSections> sections;
-  uint32_t reserved_end;
+  uint32_t with_attr;  // live elements that have attributes
   uint32_t crc;
 };
 static_assert(sizeof(IdsHeader) == 56 + 24 * kIdsSections + 8);
+
+struct IdsExpiry {
+  int64_t at_ms;  // since the Unix epoch
+  uint32_t slot;
+  uint32_t reserved;
+};
+static_assert(sizeof(IdsExpiry) == 16);
 
 std::string GraphFileName(uint64_t generation);
 std::string IdsFileName(uint64_t generation);
 
 uint64_t RoundToPage(uint64_t bytes);
 uint32_t CrcOf(const char* data, uint64_t bytes);
+
+// Follows at kFieldsAt; all zero: no fields.
+struct FieldsHeader {
+  uint32_t bytes;  // of EncodeFields, which follow
+  uint32_t crc;    // of them
+};
+static_assert(sizeof(IdsHeader) <= kFieldsAt);
 
 struct Generation {
   GraphHeader graph_header;
@@ -106,6 +122,7 @@ struct Generation {
   Status CheckSections() const;
 
   IndexOptions Options() const;
+  Result<std::vector<FieldSpec>> Fields() const;
   char* At(GraphSection section) const {
     return graph->data() + graph_header.sections[section].offset;
   }

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""kill -9 of the real server while clients insert, replace and delete vectors, with snapshots in between.
+"""kill -9 of the real server while clients insert, replace and delete vectors, change attributes and ends, and copy the
+index, with snapshots in between.
 
-Under appendfsync always, after each restart: every acknowledged element is there with its exact vector and attributes,
-every acknowledged deletion has held, what was outstanding is either its old or its new state, and exact searches over
-the socket agree with a scan of what the server says it holds.
+Under appendfsync always, after each restart: every acknowledged element is there with its exact vector, attributes and
+end, every acknowledged deletion has held, what was outstanding is either its old or its new state, elements past their
+end are gone, and exact searches over the socket agree with a scan of what the server says it holds. A copy that was
+acknowledged is there; one that was made while clients wrote holds only what they had written.
 
   vector_kill9.py --server build/dev/bin/hotkv-server [--rounds 6] [--seed 1]
 """
@@ -22,6 +24,9 @@ import servers  # noqa: E402
 DIM = 24
 ELEMENTS_PER_CLIENT = 150
 CLIENTS = 4
+# Ends are far away and far apart: read back as seconds from now, each is still told from the next.
+END_BASE = int(time.time()) + 1_000_000
+END_STEP = 1000
 
 
 def blob(vector):
@@ -29,11 +34,12 @@ def blob(vector):
 
 
 class Writer(threading.Thread):
-    """Owns elements c<number>:<i>. acked[id]: (blob, attr) or None when deleted; pending: what was sent last, unanswered."""
+    """Owns elements c<number>:<i>. acked[id]: (blob, attr, end) or None when deleted; pending: what was sent last,
+    unanswered. history: every vector that was sent under a name."""
 
-    def __init__(self, number, port, seed, acked):
+    def __init__(self, number, port, seed, acked, history):
         super().__init__()
-        self.number, self.port, self.acked = number, port, acked
+        self.number, self.port, self.acked, self.history = number, port, acked, history
         self.random = random.Random(seed)
         self.pending = None
         self.operations = 0
@@ -48,15 +54,33 @@ class Writer(threading.Thread):
 
     def step(self, connection):
         name = f"c{self.number}:{self.random.randrange(ELEMENTS_PER_CLIENT)}"
-        if self.random.random() < 0.3:
+        old = self.acked.get(name)
+        dice = self.random.random()
+        attr = f'{{"n":{self.operations}}}'
+        end = self.random.randrange(1, 50) if self.random.random() < 0.5 else 0
+        expected = 1 if old else 0
+        if dice < 0.25:
             self.pending = (name, None)
             reply = connection.value("VSIM.DEL", "index", name)
-            expected = 1 if self.acked.get(name) else 0
+        elif dice < 0.35:
+            self.pending = (name, old and (old[0], attr, old[2]))
+            reply = connection.value("VSIM.SETATTR", "index", name, attr)
+        elif dice < 0.45:
+            self.pending = (name, old and (old[0], old[1], end))
+            words = ["EXAT", str(END_BASE + end * END_STEP)] if end else ["PERSIST"]
+            reply = connection.value("VSIM.EXPIRE", "index", name, *words)
+            if not end and old and not old[2]:
+                expected = 0  # it had none
         else:
-            state = (blob([self.random.gauss(0, 1) for _ in range(DIM)]), f'{{"n":{self.operations}}}')
+            state = (blob([self.random.gauss(0, 1) for _ in range(DIM)]), attr, end)
+            self.history.setdefault(name, set()).add(state[0])
             self.pending = (name, state)
-            reply = connection.value("VSIM.SET", "index", name, "FP32", state[0], "ATTR", state[1])
-            expected = 0 if self.acked.get(name) else 1
+            words = ["EXAT", str(END_BASE + end * END_STEP)] if end else []
+            reply = connection.value("VSIM.SET", "index", name, "FP32", state[0], "ATTR", attr, *words)
+            expected = 0 if old else 1
+            if dice > 0.9:
+                connection.value("VSIM.SET", "index", f"short:{self.number}:{self.operations}", "FP32", state[0],
+                                 "PX", "30")
         if reply != expected:
             raise SystemExit(f"{name}: reply {reply!r}, expected {expected!r}")
         self.acked[name] = self.pending[1]
@@ -68,8 +92,49 @@ def states_on_server(connection, names):
     states = {}
     for name in names:
         reply = connection.value("VSIM.GET", "index", name, "RAW", "WITHATTR")
-        states[name] = None if reply is None else (bytes(reply[0]), bytes(reply[1]).decode())
+        if reply is None:
+            states[name] = None
+            continue
+        ttl = connection.value("VSIM.TTL", "index", name)
+        end = 0 if ttl == -1 else round((time.time() + ttl - END_BASE) / END_STEP)
+        states[name] = (bytes(reply[0]), bytes(reply[1]).decode(), end)
     return states
+
+
+class Copier(threading.Thread):
+    """Copies the index over and over while clients write."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.port = port
+        self.copies = 0
+
+    def run(self):
+        try:
+            with servers.Connection(self.port) as connection:
+                while connection.value("COPY", "index", "busy", "REPLACE") == 1:
+                    self.copies += 1
+        except (OSError, ConnectionError, servers.Incomplete):
+            pass
+
+
+def digest_of(connection, key):
+    return connection.value("DEBUG", "DIGEST-VALUE", key)
+
+
+# `quiet` was copied, and acknowledged, while nobody wrote.
+def check_copies(connection, history, quiet_digest):
+    faults = []
+    if quiet_digest is not None and digest_of(connection, "quiet") != quiet_digest:
+        faults.append("the acknowledged copy is not what it was")
+    if connection.value("EXISTS", "busy"):
+        for name, blobs in history.items():
+            found = connection.value("VSIM.GET", "busy", name, "RAW")
+            if found is not None and bytes(found) not in blobs:
+                faults.append(f"the busy copy holds a vector of {name} that nobody wrote")
+        if connection.value("VSIM.INFO", "busy") is None:
+            faults.append("the busy copy does not answer")
+    return faults
 
 
 def same(found, wanted):
@@ -103,23 +168,33 @@ def check_searches(connection, acked, rng):
     return faults
 
 
-def play_round(server, number, rng, acked):
-    writers = [Writer(c, server.port, rng.random(), acked) for c in range(CLIENTS)]
-    for writer in writers:
-        writer.start()
+def play_round(server, number, rng, acked, history, digests):
+    writers = [Writer(c, server.port, rng.random(), acked, history) for c in range(CLIENTS)]
+    copier = Copier(server.port)
+    for thread in [*writers, copier]:
+        thread.start()
     time.sleep(rng.uniform(0.2, 0.8))
     if number % 2 == 0:
         with servers.Connection(server.port) as connection:
             connection.value("BGSAVE")
         time.sleep(rng.uniform(0, 0.4))
     server.kill()
-    for writer in writers:
-        writer.join()
+    for thread in [*writers, copier]:
+        thread.join()
+    time.sleep(0.05)  # past the ends of the short ones
     server.start()
     with servers.Connection(server.port) as connection:
         faults = check_elements(connection, writers, acked) + check_searches(connection, acked, rng)
+        faults += check_copies(connection, history, digests.get("quiet"))
+        reply = connection.value("COPY", "index", "quiet", "REPLACE")
+        if reply != 1:
+            faults.append(f"COPY answered {reply!r}")
+        digests["quiet"] = digest_of(connection, "quiet")
+        if digests["quiet"] != digest_of(connection, "index"):
+            faults.append("a copy differs from its source")
     operations = sum(w.operations for w in writers)
-    print(f"round {number}: {operations} acknowledged, {sum(1 for w in writers if w.pending)} outstanding at the kill")
+    print(f"round {number}: {operations} acknowledged, {sum(1 for w in writers if w.pending)} outstanding at the kill, "
+          f"{copier.copies} copies")
     return faults
 
 
@@ -131,12 +206,14 @@ def main():
     options = parser.parse_args()
     rng = random.Random(options.seed)
     acked = {}
+    history = {}
+    digests = {}
     faults = []
-    with servers.Server("hotkv", options.server, ["--appendfsync", "always"]).start() as server:
+    with servers.Server("hotkv", options.server, ["--appendfsync", "always", "--enable-debug-command", "yes"]).start() as server:
         with servers.Connection(server.port) as connection:
             connection.value("VSIM.CREATEINDEX", "index", "DIM", str(DIM), "METRIC", "L2")
         for number in range(1, options.rounds + 1):
-            faults = play_round(server, number, rng, acked)
+            faults = play_round(server, number, rng, acked, history, digests)
             if faults:
                 break
     for fault in faults[:20]:

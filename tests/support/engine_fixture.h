@@ -28,6 +28,7 @@
 #include "engine/tx/client_state.h"
 #include "engine/tx/engine.h"
 #include "engine/tx/executor.h"
+#include "index/expiry.h"
 
 namespace hotkv {
 
@@ -172,6 +173,7 @@ inline ClientState& EngineFixture::client(size_t i) {
 
 inline void EngineFixture::SetNow(int64_t now_ms) {
   now_ms_ = now_ms;
+  ExpiryBook::OverrideNowForTest(now_ms);
   for (unsigned i = 0; i < engine_->workers(); ++i) engine_->worker(i).now_ms = now_ms;
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kSlotsAtOnce = 256;
 
 IndexDefinition DefinitionOf(const VectorSet& set) {
-  const IndexOptions& options = set.definition().index;
+  const IndexOptions options = set.index().options();
   IndexDefinition index;
   index.dim = options.dim;
   index.metric = MetricName(options.metric);
