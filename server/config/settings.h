@@ -63,6 +63,7 @@ enum class Setting : uint16_t {
   kDbFilename,
   kStopWritesOnBgsaveError,
   // memory
+  kHugePages,
   kMaxMemory,
   kMaxMemoryPolicy,
   kMaxMemorySamples,
