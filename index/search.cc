@@ -219,7 +219,11 @@ std::vector<SearchRow> VectorIndex::Impl::Rows(const SearchJob& job,
 }
 
 std::vector<ScoredSlot> VectorIndex::Impl::FindNearest(const SearchJob& job) const {
-  if (ScanIsBetter(job)) return ScanFor(job);
+  if (ScanIsBetter(job)) {
+    const bool told = job.params.where_or_null != nullptr && job.params.report_or_null != nullptr;
+    if (told) job.report->estimate = EstimateMatches(job).matches;
+    return ScanFor(job);
+  }
   if (job.params.where_or_null != nullptr) return FindMatching(job);
   bool full = false;
   std::vector<Found> found = WalkFor(job, &full);

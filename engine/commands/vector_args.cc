@@ -30,6 +30,14 @@ float HalfToFloat(uint16_t half) {
   return sign != 0 ? -value : value;
 }
 
+SearchPlan ParsePlan(VectorArgs* args) {
+  for (const SearchPlan plan : {SearchPlan::kScan, SearchPlan::kWalk, SearchPlan::kTwoHop}) {
+    if (args->Keyword(plan == SearchPlan::kScan ? "SCAN" : plan == SearchPlan::kWalk ? "WALK" : "TWOHOP")) return plan;
+  }
+  args->Fail("ERR PLAN must be SCAN, WALK or TWOHOP");
+  return SearchPlan::kChoose;
+}
+
 }  // namespace
 
 std::string_view VectorArgs::Next() {
@@ -127,10 +135,38 @@ VectorArgument VectorArgs::Vector(uint32_t dim, Elements elements) {
   return out;
 }
 
+std::optional<FilterExpression> ParseFilter(VectorArgs* args) {
+  const std::string_view text = args->Next();
+  if (!args->ok()) return std::nullopt;
+  auto parsed = FilterExpression::Parse(text);
+  if (parsed.ok()) return std::move(parsed).value();
+  args->Fail("ERR " + parsed.status().message());
+  return std::nullopt;
+}
+
+std::vector<FieldSpec> ParseFields(VectorArgs* args) {
+  std::vector<FieldSpec> fields;
+  const uint64_t count = args->Count("number of fields", 0, kIndexFieldsMax);
+  for (uint64_t i = 0; args->ok() && i < count; ++i) {
+    FieldSpec field;
+    field.name = args->Next();
+    if (args->Keyword("NUMERIC")) {
+      field.kind = FieldKind::kNumeric;
+    } else if (!args->Keyword("TAG")) {
+      args->Fail("ERR a field is TAG or NUMERIC");
+    }
+    fields.push_back(std::move(field));
+  }
+  if (!args->ok()) return {};
+  const Status status = CheckFields(fields);
+  if (!status.ok()) args->Fail("ERR " + status.message());
+  return fields;
+}
+
 SearchOptions ParseSearchOptions(VectorArgs* args) {
   SearchOptions out;
   enum : uint32_t { kK = 1, kEf = 2, kRange = 4, kExact = 8, kOffset = 16, kScores = 32, kAttr = 64,
-                    kVectors = 128, kRaw = 256 };
+                    kVectors = 128, kRaw = 256, kFilter = 512, kExplain = 1024, kPlan = 2048 };
   uint32_t seen = 0;
   auto once = [&](uint32_t bit) {
     if ((seen & bit) != 0) args->SyntaxError();
@@ -154,6 +190,15 @@ SearchOptions ParseSearchOptions(VectorArgs* args) {
     } else if (args->Keyword("EXACT")) {
       once(kExact);
       out.params.exact = true;
+    } else if (args->Keyword("FILTER")) {
+      once(kFilter);
+      out.filter = ParseFilter(args);
+    } else if (args->Keyword("EXPLAIN")) {
+      once(kExplain);
+      out.explain = true;
+    } else if (args->Keyword("PLAN")) {
+      once(kPlan);
+      out.params.plan = ParsePlan(args);
     } else if (args->Keyword("WITHSCORES")) {
       once(kScores);
       out.with_scores = true;

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/commands/command_spec.h"
+#include "index/filter/filter_expression.h"
 #include "index/vector_index.h"
 
 namespace hotkv {
@@ -51,10 +53,16 @@ class VectorArgs {
 
 struct SearchOptions {
   SearchParams params;
+  std::optional<FilterExpression> filter;  // for params.where_or_null, once it stays where it is
+  bool explain = false;
   bool with_scores = false;
   bool raw = false;
 };
 // Reads options up to the end; the first error is in args->error().
 SearchOptions ParseSearchOptions(VectorArgs* args);
+// What follows FILTER.
+std::optional<FilterExpression> ParseFilter(VectorArgs* args);
+// What follows FIELDS: n (name TAG|NUMERIC)...
+std::vector<FieldSpec> ParseFields(VectorArgs* args);
 
 }  // namespace hotkv

@@ -105,10 +105,6 @@ std::string ParseQuery(const VectorSet& set, Args args, VsetVector* query) {
   return "";
 }
 
-bool AcceptsByExpression(const void* context, const ElementView& element) {
-  return static_cast<const FilterExpression*>(context)->Matches(element.attr);
-}
-
 Result<std::vector<SearchRow>> RunVsim(const VectorIndex& index, const std::vector<float>& query,
                                        const VsimOptions& options) {
   const Metric metric = index.options().metric;
@@ -118,7 +114,7 @@ Result<std::vector<SearchRow>> RunVsim(const VectorIndex& index, const std::vect
   params.exact = options.truth;
   params.with_attr = options.with_attribs;
   params.range = VsetDistance(metric, 1 - options.epsilon);
-  if (options.filter) params.filter = {&AcceptsByExpression, &*options.filter, 1.0};
+  if (options.filter) params.where_or_null = &*options.filter;
   return index.Search(query, params);
 }
 

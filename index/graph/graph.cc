@@ -269,7 +269,9 @@ bool Graph::Revive(uint32_t slot) {
 }
 
 const WalkPool& Graph::Walk(const WalkPlan& plan) const {
-  WalkScratch& scratch = Scratch::Mine().For(Needs(plan.ef, plan.filtered));
+  Scratch::Needs needs = Needs(plan.ef, plan.filtered);
+  if (plan.filtered && plan.pool != 0) needs.pool = plan.pool;
+  WalkScratch& scratch = Scratch::Mine().For(needs);
   const uint64_t entry = entry_.load(std::memory_order_acquire);
   WalkPool& answer = plan.filtered ? scratch.accepted : scratch.pool;
   if (entry == 0) return answer;
@@ -283,6 +285,7 @@ const WalkPool& Graph::Walk(const WalkPlan& plan) const {
   request.meta_want = plan.meta_want;
   request.accepts = plan.accepts;
   request.context = plan.context;
+  request.stop = plan.stop;
   if (plan.filtered) {
     ops_->search_filtered(graph, request, scratch);
   } else {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/base/result.h"
@@ -76,14 +77,26 @@ class Graph {
   struct WalkPlan {
     QueryView query;
     uint32_t ef = 0;
+    uint32_t pool = 0;  // filtered walks: nodes kept to go on from; 0: a multiple of ef
     bool filtered = false;
     uint8_t meta_mask = 0;
     uint8_t meta_want = 0;
     bool (*accepts)(const void* context, uint32_t slot) = nullptr;
     const void* context = nullptr;
+    const bool* stop = nullptr;  // Walk: ends early once `accepts` has set this
   };
   // The nearest nodes of the base layer; valid until the thread's next walk.
   const WalkPool& Walk(const WalkPlan& plan) const;
+  // The same over the nodes that plan.accepts wants only (two_hop.cc), from the query's surroundings
+  // and from `seeds`, which it wants.
+  struct WalkCounts {
+    uint64_t nodes = 0;  // whose links were looked at
+    uint64_t distances = 0;
+  };
+  const WalkPool& WalkMatching(const WalkPlan& plan, std::span<const uint32_t> seeds,
+                               WalkCounts* counts) const;
+  // Nodes that this thread's last Walk computed distances to; reads all marks.
+  uint64_t VisitedByLastWalk() const;
   void Distances(const QueryView& query, const uint32_t* slots, uint32_t count, float* out) const {
     ops_->distances(walk_graph(), query, slots, count, out);
   }
@@ -128,6 +141,8 @@ class Graph {
 
   WalkGraph walk_graph() const;
   Scratch::Needs Needs(uint32_t ef, bool filtered) const;
+  void GatherMatching(const WalkPlan& plan, uint32_t slot, uint32_t limit,
+                      std::vector<uint32_t>* batch, std::vector<uint32_t>* bridges) const;
   uint32_t Width(uint32_t level) const { return level == 0 ? link_width_ : upper_width_; }
   uint32_t LinksMax(uint32_t level) const { return level == 0 ? 2 * options_.m : options_.m; }
   uint32_t* LinkRowOf(uint32_t slot, uint32_t level) const;

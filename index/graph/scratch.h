@@ -35,6 +35,7 @@ class Scratch {
   };
   // Valid until the next call.
   WalkScratch& For(const Needs& needs);
+  const WalkScratch& Last() const { return walk_; }
 
  private:
   // Grows to at least `bytes`; content is lost. Returns the memory.

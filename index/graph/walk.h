@@ -107,6 +107,7 @@ struct WalkRequest {
   uint8_t meta_want = 0;
   bool (*accepts)(const void* context, uint32_t slot) = nullptr;
   const void* context = nullptr;
+  const bool* stop = nullptr;  // the walk ends early once `accepts` has set this
 };
 
 struct SelectRequest {

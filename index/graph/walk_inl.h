@@ -145,7 +145,7 @@ HOTKV_INLINE void SearchLocal(const WalkGraph& g, const WalkRequest& r,
   Simd::MarkVisited(s, r.entry);
   uint32_t cursor = 0;
   Offer<kFiltered>(g, r, s, Space::One(g.space, r.query, g.rows.Row(r.entry)), r.entry, &cursor);
-  while (cursor < pool.size) {
+  while (cursor < pool.size && !(kFiltered && r.stop != nullptr && *r.stop)) {
     const uint32_t n = ExpandNext<Space, kFiltered>(g, r, s, width, &cursor);
     BatchDistances<Space>(g, r.query, s.batch_slots, n, s.batch_distances);
     float bound = WalkBound<kFiltered>(s);
