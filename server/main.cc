@@ -15,7 +15,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <mimalloc.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
@@ -241,8 +240,6 @@ int Run(StartOptions options) {
   if (!status.ok()) return Complain(status);
   if (options.settings.Bool(Setting::kCrashLogEnabled)) InstallCrashReport();
   if (options.settings.Text(Setting::kSupervised) == "no") unsetenv("NOTIFY_SOCKET");
-  // Entries are met at random: with pages of 4 KiB most look-ups miss the TLB as well.
-  mi_option_set_enabled(mi_option_large_os_pages, options.settings.Bool(Setting::kHugePages));
   BlockSignals();
   LogStart(options, WorkersOf(options.settings));
   RegisterObjectTypes();

@@ -63,7 +63,6 @@ enum class Setting : uint16_t {
   kDbFilename,
   kStopWritesOnBgsaveError,
   // memory
-  kHugePages,
   kMaxMemory,
   kMaxMemoryPolicy,
   kMaxMemorySamples,

@@ -90,8 +90,6 @@ constexpr auto kTable = std::to_array<SettingSpec>({
     {"stop-writes-on-bgsave-error", T::kBool, "yes", 0, 1, kM, "", "",
      "Refuse writes while snapshots fail and there is no log."},
     // memory
-    {"huge-pages", T::kBool, "yes", 0, 1, 0, "", "",
-     "Ask the kernel for huge pages behind keys and values; it gives them where it may."},
     {"maxmemory", T::kMemory, "0", 0, kLongMax, kM, "", "",
      "Bytes of data above which keys are evicted or writes refused; 0: no limit."},
     {"maxmemory-policy", T::kChoice, "noeviction", 0, 0, kM, "",
