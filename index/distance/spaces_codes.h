@@ -27,11 +27,15 @@ struct CodeCosine {
                                                            const QueryView& q,
                                                            const char* const* rows, float* out) {
     const auto* query = static_cast<const int8_t*>(q.data);
+    // Pointers of another type, not a cast of the array: the compiler may take stores to `rows` for
+    // stores to something else and leave them out, and GCC 12 at -O3 did.
+    const uint8_t* codes[4];
+    for (int i = 0; i < 4; ++i) codes[i] = reinterpret_cast<const uint8_t*>(rows[i]);
     int32_t sums[4];
     if (kFour) {
-      Q4Sum4(query, reinterpret_cast<const uint8_t* const*>(rows), p.length, sums);
+      Q4Sum4(query, codes, p.length, sums);
     } else {
-      Q8Sum4(query, reinterpret_cast<const uint8_t* const*>(rows), p.length, sums);
+      Q8Sum4(query, codes, p.length, sums);
     }
     for (int i = 0; i < 4; ++i) out[i] = Scaled(p, q, sums[i]);
   }
