@@ -1,7 +1,7 @@
 // A copy of an index: a generation and the rows of its slots in another folder.
-#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 
 #include "engine/base/crash_point.h"
 #include "index/index_impl.h"
@@ -59,22 +59,9 @@ Result<std::unique_ptr<VectorIndex>> VectorIndex::CopyInMemory() const {
   HOTKV_ASSIGN_OR_RETURN(auto copy, Create(options(), nullptr, ""));
   if (impl_->zero_allowed_) copy->AllowZeroVectors();
   HOTKV_RETURN_IF_ERROR(copy->SetFields(fields()));
-  Impl& to = *copy->impl_;
-  const uint32_t limit = impl_->graph_->slot_limit();
-  for (uint32_t slot = 0; slot < limit; ++slot) {
-    ReaderPin pin;
-    if ((impl_->graph_->meta(slot) & kMetaLive) == 0) continue;
-    const RecordView record = impl_->records_.Get(slot);
-    if (!record) continue;
-    HOTKV_RETURN_IF_ERROR(to.ClaimSlot(slot));
-    // The row itself, not what it was made from: the same bytes.
-    const std::span<const float> row(impl_->VectorAt(slot), impl_->options_.dim);
-    Impl::Prepared prepared = to.PrepareVector(row);
-    std::copy(row.begin(), row.end(), prepared.data);
-    const RecordContent content = {record.name(), record.attr(), record.header->norm,
-                                   record.expire_at_ms()};
-    HOTKV_RETURN_IF_ERROR(to.ApplyRow(slot, content, prepared));
-  }
+  std::vector<uint32_t> slots(impl_->graph_->slot_limit());
+  std::iota(slots.begin(), slots.end(), 0u);
+  HOTKV_RETURN_IF_ERROR(copy->AdoptElements(*this, slots, 0));
   copy->LinkPending(UINT64_MAX);
   return copy;
 }

@@ -175,6 +175,8 @@ std::vector<VectorIndex::Deleted> VectorIndex::DeleteExpired(size_t max) {
   return deleted;
 }
 
+Status VectorIndex::CheckOptions(const IndexOptions& options) { return Impl::CheckOptions(options); }
+
 void VectorIndex::AllowZeroVectors() { impl_->zero_allowed_ = true; }
 
 std::vector<VectorIndex::Deleted> VectorIndex::DeleteMatching(const FilterExpression& where,

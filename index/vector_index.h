@@ -140,6 +140,7 @@ struct IndexInfo {
   uint64_t expiring = 0;      // live elements that end by themselves
   uint64_t field_bytes = 0;   // columns; part of other_bytes
   bool fields_ready = true;   // every declared field has its column
+  std::vector<std::string> automatic_fields;  // with a column because filters use them
   const char* kernel = "";    // "avx512", "avx2", "neon", "scalar"
 };
 
@@ -191,6 +192,8 @@ class VectorIndex {
                                                    uint64_t generation);
   ~VectorIndex();
 
+  // What Create would say of them.
+  static Status CheckOptions(const IndexOptions& options);
   // Zero vectors are taken under COSINE too: their distance from everything is 1. Called before the
   // index is used.
   void AllowZeroVectors();
@@ -237,6 +240,15 @@ class VectorIndex {
   // Links up to `elements_max` pending elements; returns how many are left. May run on several
   // threads at once.
   uint64_t LinkPending(uint64_t elements_max);
+
+  // ---- building anew from another index (rebuild.cc) ----
+  // Live slots such that what is near in the graph is near in the list.
+  std::vector<uint32_t> LocalityOrder() const;
+  // Takes elements of an index with the same dimension and metric over into slots first, first + 1,
+  // ..., byte for byte; those that are gone leave their slot out. They are pending until LinkPending.
+  Status AdoptElements(const VectorIndex& from, std::span<const uint32_t> slots, uint32_t first);
+  // Pending elements are linked in a random order: neighbours in a row make a poorer graph.
+  void ShufflePending(uint64_t seed);
 
   // ---- reads ----
   // An element past its time is not there for any of these, but for ForEach, which shows when it

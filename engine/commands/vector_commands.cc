@@ -166,29 +166,42 @@ class PreparedItems : public PreparedState {
   bool only_old = false;
 };
 
-// Checks all items, then stores and links all; on an error nothing has become visible.
-void PrepareItems(CommandContext& ctx, std::unique_ptr<PreparedItems> prepared) {
+// Checks all items, then stores and links all; on an error, which is returned, nothing has become visible.
+std::string StoreItems(PreparedItems* prepared) {
   VectorIndex& index = prepared->set->index();
-  for (Item& item : prepared->items) {
+  for (const Item& item : prepared->items) {
     const Status status = index.CheckVector(item.vector);
-    if (!status.ok()) return FinishWithError(ctx, ErrorText(status));
+    if (!status.ok()) return ErrorText(status);
   }
   for (Item& item : prepared->items) {
     auto insert = index.Prepare(item.name, item.vector, item.attr, item.expire_at_ms);
-    if (!insert.ok()) return FinishWithError(ctx, ErrorText(insert.status()));
+    if (!insert.ok()) return ErrorText(insert.status());
     item.insert = std::move(insert).value();
   }
+  return "";
+}
+
+void PrepareItems(CommandContext& ctx, std::unique_ptr<PreparedItems> prepared) {
+  const std::string error = StoreItems(prepared.get());
+  if (!error.empty()) return FinishWithError(ctx, error);
   ctx.prepared = std::move(prepared);
 }
 
-// Under the lock: the key may have been deleted or made anew since the items were prepared.
-VectorSet* SameSet(CommandContext& ctx, const SetRef& prepared) {
-  Entry* entry = ctx.txn.Peek(ctx.db(), ctx.key());
-  if (entry != nullptr && entry->type() == ValueType::kVectorSet &&
-      entry->object() == prepared.get()) {
-    return prepared.get();
+// Under the lock: the index of the items. The key may have been deleted, made anew or rebuilt since they were prepared;
+// then they are prepared again, for what is there now. Null when an error was answered.
+VectorSet* TargetOf(CommandContext& ctx, PreparedItems* prepared) {
+  const Entry* entry = ctx.txn.Peek(ctx.db(), ctx.key());
+  SetRef current = VectorSetOf(entry);
+  if (!current) {
+    ctx.reply.Error(kNoIndex);
+    return nullptr;
   }
-  ctx.reply.Error(kNoIndex);
+  if (current.get() == prepared->set.get()) return current.get();
+  for (Item& item : prepared->items) item.insert = PreparedInsert();
+  prepared->set = std::move(current);
+  const std::string error = StoreItems(prepared);
+  if (error.empty()) return prepared->set.get();
+  ctx.reply.Error(error);
   return nullptr;
 }
 
@@ -231,7 +244,7 @@ void PrepareSet(CommandContext& ctx) {
 
 void Set(CommandContext& ctx) {
   auto& prepared = static_cast<PreparedItems&>(*ctx.prepared);
-  VectorSet* set = SameSet(ctx, prepared.set);
+  VectorSet* set = TargetOf(ctx, &prepared);
   if (set == nullptr) return;
   Item& item = prepared.items[0];
   const bool exists = set->index().Contains(item.name);
@@ -274,7 +287,7 @@ void PrepareMset(CommandContext& ctx) {
 
 void Mset(CommandContext& ctx) {
   auto& prepared = static_cast<PreparedItems&>(*ctx.prepared);
-  VectorSet* set = SameSet(ctx, prepared.set);
+  VectorSet* set = TargetOf(ctx, &prepared);
   if (set == nullptr) return;
   int64_t added = 0;
   for (Item& item : prepared.items) {
@@ -399,7 +412,7 @@ void Info(CommandContext& ctx) {
     reply.Bulk(name);
     reply.Bulk(value);
   };
-  reply.MapHeader(21);
+  reply.MapHeader(25);
   number("dim", info.options.dim);
   text("metric", MetricName(info.options.metric));
   text("type", ElementTypeName(info.options.type));
@@ -416,11 +429,23 @@ void Info(CommandContext& ctx) {
   number("held_slots", info.held_slots);
   number("pending", info.pending);
   number("top_level", info.top_level);
+  // -1: no rebuild is under way.
+  reply.Bulk("rebuild_percent");
+  reply.Integer(set->rebuild_percent.load(std::memory_order_relaxed));
   number("hot_bytes", info.hot_bytes);
   number("vector_bytes", info.vector_bytes);
   number("other_bytes", info.other_bytes);
   number("object_id", set->id());
   text("kernel", info.kernel);
+  const std::vector<FieldSpec> fields = set->index().fields();
+  reply.Bulk("fields");
+  reply.ArrayHeader(fields.size() * 2);
+  for (const FieldSpec& field : fields) {
+    reply.Bulk(field.name);
+    reply.Bulk(FieldKindName(field.kind));
+  }
+  number("fields_ready", info.fields_ready ? 1 : 0);
+  number("field_bytes", info.field_bytes);
 }
 
 // ---- DEL, DROPINDEX, LIST ----
@@ -482,19 +507,23 @@ void List(CommandContext& ctx) {
 
 void Help(CommandContext& ctx) {
   constexpr std::string_view kLines[] = {
-      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n]",
+      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n] [FIELDS n (name TAG|NUMERIC)...]",
       "VSIM.SET index id vec [ATTR json] [EX s|PX ms|EXAT t|PXAT t] [NX|XX]",
       "VSIM.MSET index [ATTRS] [EX s|PX ms|EXAT t|PXAT t] count (id vec [json])...",
       "VSIM.GET index id [RAW] [WITHATTR]",
       "VSIM.EXISTS index id [id ...]",
       "VSIM.DEL index id [id ...]",
-      "VSIM.SEARCH index vec [K k] [EF n] [RANGE d] [EXACT] [OFFSET n] [WITHSCORES] [WITHATTR] [WITHVECTORS] [RAW]",
+      "VSIM.SEARCH index vec [K k] [EF n] [FILTER expr] [RANGE d] [EXACT] [OFFSET n] [WITHSCORES] [WITHATTR] [WITHVECTORS] [RAW] [EXPLAIN]",
       "VSIM.MSEARCH index count vec... [options of SEARCH]",
+      "VSIM.COUNT index [FILTER expr]",
+      "VSIM.DELWHERE index FILTER expr",
+      "VSIM.SCAN index cursor [MATCH pattern] [COUNT n] [FILTER expr]",
       "VSIM.SETATTR index id json",
       "VSIM.GETATTR index id",
       "VSIM.EXPIRE index id EX s|PX ms|EXAT t|PXAT t|PERSIST",
       "VSIM.TTL index id",
-      "VSIM.ALTER index [EF n] [RERANK n]",
+      "VSIM.ALTER index [EF n] [RERANK n] [FIELDS n (name TAG|NUMERIC)...]",
+      "VSIM.REBUILD index [M n] [EF_CONSTRUCTION n] [TYPE t]",
       "VSIM.INFO index",
       "VSIM.LIST",
       "VSIM.DROPINDEX index",
@@ -592,6 +621,7 @@ std::vector<CommandSpec> MakeSpecs() {
     if (spec.name == "vsim.help") spec.flags |= command_flag::kLoading | command_flag::kStale;
   }
   AppendElementCommands(&specs);
+  AppendRebuildCommand(&specs);
   AppendFilterCommands(&specs);
   AppendVectorSetCommands(&specs);
   return specs;

@@ -64,6 +64,7 @@ void AnsweredByPrepare(CommandContext& ctx);
 // The specs of families in files of their own, appended to VectorCommands.
 void AppendVectorSetCommands(std::vector<CommandSpec>* specs);    // V*
 void AppendFilterCommands(std::vector<CommandSpec>* specs);       // VSIM.COUNT, DELWHERE, SCAN
+void AppendRebuildCommand(std::vector<CommandSpec>* specs);     // VSIM.REBUILD
 void AppendElementCommands(std::vector<CommandSpec>* specs);      // VSIM.SETATTR, GETATTR, EXPIRE, TTL, ALTER
 
 }  // namespace hotkv

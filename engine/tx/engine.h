@@ -96,6 +96,8 @@ class TurnTask {
   virtual bool Step(WorkerState& worker) = 0;
 };
 
+class BackgroundJobs;  // engine/types/background_job.h
+
 // Where objects' files live. Implemented by persistence; without one, objects are in memory only.
 class ObjectHost {
  public:
@@ -175,6 +177,9 @@ class Engine {
   unsigned workers() const { return options_.workers; }
   void SetObjectHost(ObjectHost* host) { object_host_ = host; }
   ObjectHost* object_host_or_null() const { return object_host_; }
+  // Null without an upkeep thread. Set while no command runs.
+  void SetBackgroundJobs(BackgroundJobs* jobs) { background_jobs_ = jobs; }
+  BackgroundJobs* background_jobs_or_null() const { return background_jobs_; }
 
   // Effects go to the workers' log buffers (appendonly yes, or a snapshot runs without a log); read inside an epoch.
   std::atomic<bool> log_effects{false};
@@ -235,6 +240,7 @@ class Engine {
   Eviction eviction_{this};
   std::vector<std::unique_ptr<WorkerState>> workers_;
   ObjectHost* object_host_ = nullptr;
+  BackgroundJobs* background_jobs_ = nullptr;
   mutable std::mutex reason_mutex_;
   std::string disk_denied_reason_;  // guarded by reason_mutex_
   std::mutex tasks_mutex_;

@@ -1,31 +1,39 @@
-// Upkeep: the background thread that gives every object its turns of upkeep (DurableObject::Upkeep).
+// Upkeep: the background thread that gives every object its turns of upkeep (DurableObject::Upkeep), and jobs their steps.
 //
-// Thread rules: Start and Stop by one thread; the engine outlives it.
+// Thread rules: Start and Stop by one thread; the engine outlives it. Add from any thread.
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
+
+#include "engine/types/background_job.h"
 
 namespace hotkv {
 
 class Engine;
 
-class Upkeep {
+class Upkeep : public BackgroundJobs {
  public:
-  explicit Upkeep(Engine* engine) : engine_(engine) {}
-  ~Upkeep() { Stop(); }
+  explicit Upkeep(Engine* engine);
+  ~Upkeep() override;
   void Start();
-  void Stop();
+  void Stop();  // jobs that are not done are given up
+  void Add(std::unique_ptr<BackgroundJob> job) override;
+  bool Round();  // one turn of everything; true while there is more to do. By Run, or a test without Start
 
  private:
   void Run();
-  bool Round();  // true while some object has more to do
+  bool StepJobs();
 
   Engine* const engine_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stop_ = false;  // guarded by mutex_
+  bool stop_ = false;                                  // guarded by mutex_
+  std::vector<std::unique_ptr<BackgroundJob>> added_;  // guarded by mutex_
+  std::vector<std::unique_ptr<BackgroundJob>> jobs_;   // by the thread of Round
   std::thread thread_;
 };
 

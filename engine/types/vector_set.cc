@@ -169,50 +169,96 @@ Result<VectorSetDefinition> VectorSet::DecodeDefinition(std::string_view bytes) 
   return definition;
 }
 
-Status VectorSet::ApplyChange(std::string_view change) {
+Result<VectorSet::ElementChange> VectorSet::DecodeElementChange(std::string_view bytes) const {
   const Status damaged = Status::Corruption("vector index change is damaged");
-  ByteReader reader(change);
+  ElementChange change;
+  ByteReader reader(bytes);
   const auto op = static_cast<Op>(reader.Le<uint8_t>());
-  NoteChange(change);
-  if (op == Op::kDefaults) {
-    const uint64_t ef = reader.Varint();
-    const uint64_t rerank = reader.Varint();
-    if (!reader.ok() || ef < 1 || ef > kIndexEfMax || rerank > kIndexEfMax) return damaged;
-    index_->SetSearchDefaults(static_cast<uint32_t>(ef), static_cast<uint32_t>(rerank));
-    return Status::Ok();
-  }
-  if (op == Op::kFields) {
-    HOTKV_ASSIGN_OR_RETURN(auto fields, DecodeFields(change.substr(1)));
-    return index_->SetFields(std::move(fields));
-  }
   const uint64_t slot = reader.Varint();
-  const std::string_view name = reader.LengthPrefixed();
-  const bool has_attr = op == Op::kSet || op == Op::kSetEnding || op == Op::kAttributes;
-  const std::string_view attr = has_attr ? reader.LengthPrefixed() : std::string_view();
-  const bool has_end = op == Op::kSetEnding || op == Op::kEnd;
-  const int64_t expire_at_ms = has_end ? reader.Le<int64_t>() : 0;
+  change.name = reader.LengthPrefixed();
+  const bool sets = op == Op::kSet || op == Op::kSetEnding;
+  if (sets || op == Op::kAttributes) change.attr = reader.LengthPrefixed();
+  if (op == Op::kSetEnding || op == Op::kEnd) change.expire_at_ms = reader.Le<int64_t>();
   if (!reader.ok() || slot >= kIndexSlotsMax) return damaged;
-  const auto at = static_cast<uint32_t>(slot);
-  switch (op) {
+  change.slot = static_cast<uint32_t>(slot);
+  if (!sets) return change;
+  const size_t size = reader.remaining();
+  if (size != size_t{definition_.index.dim} * sizeof(float)) return damaged;
+  change.vector.resize(definition_.index.dim);
+  std::memcpy(change.vector.data(), reader.position(), size);
+  return change;
+}
+
+// A change of the index as a whole; false for one of an element.
+Result<bool> VectorSet::ApplyToIndex(std::string_view bytes) {
+  ByteReader reader(bytes);
+  const auto op = static_cast<Op>(reader.Le<uint8_t>());
+  if (op == Op::kFields) {
+    HOTKV_ASSIGN_OR_RETURN(auto fields, DecodeFields(bytes.substr(1)));
+    HOTKV_RETURN_IF_ERROR(index_->SetFields(std::move(fields)));
+    return true;
+  }
+  if (op != Op::kDefaults) return false;
+  const uint64_t ef = reader.Varint();
+  const uint64_t rerank = reader.Varint();
+  if (!reader.ok() || ef < 1 || ef > kIndexEfMax || rerank > kIndexEfMax) {
+    return Status::Corruption("vector index change is damaged");
+  }
+  index_->SetSearchDefaults(static_cast<uint32_t>(ef), static_cast<uint32_t>(rerank));
+  return true;
+}
+
+Status VectorSet::ApplyChange(std::string_view bytes) {
+  NoteChange(bytes);
+  HOTKV_ASSIGN_OR_RETURN(const bool done, ApplyToIndex(bytes));
+  if (done) return Status::Ok();
+  HOTKV_ASSIGN_OR_RETURN(const ElementChange change, DecodeElementChange(bytes));
+  switch (static_cast<Op>(bytes[0])) {
     case Op::kSet:
-    case Op::kSetEnding: {
-      const size_t bytes = reader.remaining();
-      if (bytes != size_t{definition_.index.dim} * sizeof(float)) return damaged;
-      std::vector<float> vector(definition_.index.dim);
-      std::memcpy(vector.data(), reader.position(), bytes);
-      return index_->ApplySet(at, name, vector, attr, expire_at_ms);
-    }
+    case Op::kSetEnding:
+      return index_->ApplySet(change.slot, change.name, change.vector, change.attr,
+                              change.expire_at_ms);
     case Op::kDelete:
-      return index_->ApplyDelete(at, name);
+      return index_->ApplyDelete(change.slot, change.name);
     case Op::kAttributes:
-      return index_->ApplyAttr(at, name, attr);
+      return index_->ApplyAttr(change.slot, change.name, change.attr);
     case Op::kEnd:
-      return index_->ApplyExpiry(at, name, expire_at_ms);
+      return index_->ApplyExpiry(change.slot, change.name, change.expire_at_ms);
     case Op::kDefaults:
     case Op::kFields:
       break;
   }
-  return damaged;
+  return Status::Corruption("vector index change is damaged");
+}
+
+Result<std::string> VectorSet::Repeat(std::string_view bytes) {
+  HOTKV_ASSIGN_OR_RETURN(const bool done, ApplyToIndex(bytes));
+  if (done) return std::string(bytes);
+  HOTKV_ASSIGN_OR_RETURN(const ElementChange change, DecodeElementChange(bytes));
+  std::optional<uint32_t> slot;
+  switch (static_cast<Op>(bytes[0])) {
+    case Op::kSet:
+    case Op::kSetEnding: {
+      HOTKV_ASSIGN_OR_RETURN(PreparedInsert insert,
+                             index_->Prepare(change.name, change.vector, change.attr,
+                                             change.expire_at_ms));
+      const CommitResult result = index_->Commit(std::move(insert));
+      return SetChange(result.slot, change.name, change.attr, change.vector, change.expire_at_ms);
+    }
+    case Op::kDelete:
+      slot = index_->Delete(change.name);
+      return slot ? DeleteChange(*slot, change.name) : std::string();
+    case Op::kAttributes:
+      slot = index_->SetAttr(change.name, change.attr);
+      return slot ? AttrChange(*slot, change.name, change.attr) : std::string();
+    case Op::kEnd:
+      slot = index_->SetExpiry(change.name, change.expire_at_ms);
+      return slot ? ExpiryChange(*slot, change.name, change.expire_at_ms) : std::string();
+    case Op::kDefaults:
+    case Op::kFields:
+      break;
+  }
+  return Status::Corruption("vector index change is damaged");
 }
 
 VectorSet::Journal::Journal(ObjectRef<VectorSet> set) : set_(std::move(set)) {

@@ -8,6 +8,7 @@
 //             components
 //           5 end: varint slot, name, i64 milliseconds since the Unix epoch, 0 for none
 //           6 search defaults: varint ef, varint rerank
+//           7 declared fields: as EncodeFields gives them, to the end
 // Change together: docs/formats/log.md, tests/golden.
 //
 // Thread rules: searches by any thread that holds a reference. Changes are committed under the lock of the stripe whose key
@@ -68,6 +69,11 @@ class VectorSet : public DurableObject {
     if (journals_open_.load(std::memory_order_seq_cst) != 0) AddToJournals(change);
   }
 
+  // Makes a change of another set's here, by name; its bytes for this set's slots, empty where it changes nothing.
+  Result<std::string> Repeat(std::string_view change);
+  // How far a rebuild of this set has come, in percent; negative: there is none.
+  std::atomic<int> rebuild_percent{-1};
+
   // Collects the changes that are made while it lives, and holds the set's slots: for what works on a copy of it.
   class Journal {
    public:
@@ -104,6 +110,15 @@ class VectorSet : public DurableObject {
   ~VectorSet() override = default;
 
  private:
+  struct ElementChange {
+    uint32_t slot = 0;
+    std::string_view name;
+    std::string_view attr;
+    int64_t expire_at_ms = 0;
+    std::vector<float> vector;  // of those that set one
+  };
+  Result<ElementChange> DecodeElementChange(std::string_view bytes) const;
+  Result<bool> ApplyToIndex(std::string_view bytes);
   const VectorSetDefinition definition_;
   const std::unique_ptr<VectorIndex> index_;
   const std::unique_ptr<const Projection> projection_;

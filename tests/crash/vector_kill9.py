@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 of the real server while clients insert, replace and delete vectors, change attributes and ends, and copy the
-index, with snapshots in between.
+"""kill -9 of the real server while clients insert, replace and delete vectors, change attributes and ends, and copy and
+rebuild the index, with snapshots in between.
 
 Under appendfsync always, after each restart: every acknowledged element is there with its exact vector, attributes and
 end, every acknowledged deletion has held, what was outstanding is either its old or its new state, elements past their
@@ -102,11 +102,13 @@ def states_on_server(connection, names):
 
 
 class Copier(threading.Thread):
-    """Copies the index over and over while clients write."""
+    """Copies the index over and over while clients write, and has it rebuilt."""
 
-    def __init__(self, port):
+    def __init__(self, port, seed):
         super().__init__()
         self.port = port
+        self.random = random.Random(seed)
+        self.rebuilds = 0
         self.copies = 0
 
     def run(self):
@@ -114,6 +116,9 @@ class Copier(threading.Thread):
             with servers.Connection(self.port) as connection:
                 while connection.value("COPY", "index", "busy", "REPLACE") == 1:
                     self.copies += 1
+                    words = ["TYPE", self.random.choice(["F32", "F16", "Q8", "Q4"]), "M", self.random.choice(["4", "16"])]
+                    reply = connection.value("VSIM.REBUILD", "index", *words)
+                    self.rebuilds += 1 if reply == b"OK" or reply == "OK" else 0
         except (OSError, ConnectionError, servers.Incomplete):
             pass
 
@@ -170,7 +175,7 @@ def check_searches(connection, acked, rng):
 
 def play_round(server, number, rng, acked, history, digests):
     writers = [Writer(c, server.port, rng.random(), acked, history) for c in range(CLIENTS)]
-    copier = Copier(server.port)
+    copier = Copier(server.port, rng.random())
     for thread in [*writers, copier]:
         thread.start()
     time.sleep(rng.uniform(0.2, 0.8))
@@ -194,7 +199,7 @@ def play_round(server, number, rng, acked, history, digests):
             faults.append("a copy differs from its source")
     operations = sum(w.operations for w in writers)
     print(f"round {number}: {operations} acknowledged, {sum(1 for w in writers if w.pending)} outstanding at the kill, "
-          f"{copier.copies} copies")
+          f"{copier.copies} copies, {copier.rebuilds} rebuilds begun")
     return faults
 
 

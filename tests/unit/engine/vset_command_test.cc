@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/types/projection.h"
+#include "engine/types/upkeep.h"
 #include "engine/types/vector_set.h"
 #include "tests/support/engine_fixture.h"
 
@@ -502,6 +503,98 @@ TEST_CASE("COPY of a vector set is a set of its own") {
   db("COPY v y");
   db("VCARD y");
   CHECK(db("EXEC") == "[:1, :66]");
+}
+
+void RunToEnd(EngineFixture& db, Upkeep* upkeep) {
+  for (int round = 0; round < 20000; ++round) {
+    upkeep->Round();
+    db.ExpireNow();
+    if (db("VSIM.INFO i").find("rebuild_percent, :-1") != std::string::npos) return;
+  }
+  FAIL("the rebuild does not end");
+}
+
+TEST_CASE("a rebuild changes type and links, keeps content, ends, fields and name, beside writes") {
+  EngineFixture db;
+  Upkeep upkeep(&db.engine());
+  std::mt19937 random(31);
+  REQUIRE(db("VSIM.CREATEINDEX i DIM 16 METRIC L2") == "+OK");
+  std::map<std::string, std::vector<float>> model;
+  const auto set = [&](const std::string& id) {
+    model[id] = RandomVector(&random, 16);
+    db.Call({"VSIM.SET", "i", id, "FP32", Blob(model[id]), "ATTR", "{\"a\":" + id.substr(1) + "}"});
+  };
+  for (int i = 0; i < 1500; ++i) set("e" + std::to_string(i));
+  set("f8");
+  set("f9");
+  db("VSIM.EXPIRE i f8 EX 500");
+  db("VSIM.ALTER i EF 55");
+  db("EXPIRE i 5000");
+  const uint64_t before = SetAt(db, "i").id();
+  CHECK(db("VSIM.REBUILD i M 8 TYPE Q8 EF_CONSTRUCTION 60") == "+OK");
+  CHECK(db("VSIM.REBUILD i") == "-ERR the index is being rebuilt already");
+  for (int round = 0; round < 200; ++round) {
+    upkeep.Round();
+    const std::string id = "e" + std::to_string(random() % 1600);
+    if (random() % 3 == 0) {
+      db.Call({"VSIM.DEL", "i", id});
+      model.erase(id);
+    } else {
+      set(id);
+    }
+    if (round == 100) db("VSIM.SETATTR i f9 {\"changed\":1}");
+  }
+  db("RENAME i j");
+  db("RENAME j i");
+  RunToEnd(db, &upkeep);
+  VectorSet& rebuilt = SetAt(db, "i");
+  CHECK(rebuilt.id() != before);
+  CHECK(rebuilt.index().CheckInvariants().ok());
+  const IndexOptions options = rebuilt.index().options();
+  CHECK(options.type == ElementType::kQ8);
+  CHECK(options.m == 8);
+  CHECK(options.ef_construction == 60);
+  CHECK(options.ef_default == 55);
+  CHECK(db("TTL i") == ":5000");
+  CHECK(db("VSIM.TTL i f8") == ":500");
+  CHECK(db("VSIM.GETATTR i f9") == "${\"changed\":1}");
+  CHECK(rebuilt.index().Count() == model.size());
+  for (const auto& [id, vector] : model) {
+    const auto stored = rebuilt.index().GetVector(id);
+    REQUIRE(stored.ok());
+    CHECK(*stored == vector);
+  }
+  CHECK(db.engine().objects().size() == 1);
+  CHECK(ReplayedDigest(db.TakeLog(), rebuilt) != 0);
+  for (const char* line : {"VSIM.REBUILD i M 1", "VSIM.REBUILD i M", "VSIM.REBUILD i TYPE X", "VSIM.REBUILD i M 8 M 8",
+                           "VSIM.REBUILD i EF 5", "VSIM.REBUILD no"}) {
+    INFO(line);
+    CHECK(db(line).rfind("-ERR", 0) == 0);
+  }
+  CHECK(db("VSIM.INFO i").find("rebuild_percent, :-1") != std::string::npos);
+}
+
+TEST_CASE("a rebuild whose key is deleted, or that is given up, leaves nothing") {
+  EngineFixture db;
+  {
+    Upkeep upkeep(&db.engine());
+    for (const char* name : {"a", "b", "c"}) db.Call({"VADD", "i", "VALUES", "2", "1", "1", name});
+    CHECK(db("VSIM.REBUILD i") == "+OK");
+    for (int round = 0; round < 3; ++round) upkeep.Round();
+    CHECK(db("DEL i") == ":1");
+    for (int round = 0; round < 10; ++round) {
+      upkeep.Round();
+      db.ExpireNow();
+    }
+    CHECK(db("EXISTS i") == ":0");
+    CHECK(db.engine().objects().size() == 0);
+    for (const char* name : {"a", "b", "c"}) db.Call({"VADD", "i", "VALUES", "2", "1", "1", name});
+    CHECK(db("VSIM.REBUILD i") == "+OK");
+    upkeep.Round();
+  }
+  CHECK(db("VCARD i") == ":3");
+  CHECK(db("VSIM.REBUILD i") == "-ERR no background thread is running");
+  CHECK(db("VSIM.INFO i").find("rebuild_percent, :-1") != std::string::npos);
 }
 
 }  // namespace
