@@ -353,7 +353,7 @@ void VectorIndex::Impl::Kill(uint32_t slot) {
 bool VectorIndex::Impl::BuildFields(uint32_t slots_max) {
   ReaderPin pin;
   std::lock_guard<std::shared_mutex> lock(names_mutex_);
-  if (!fields_.building()) fields_.ReplaceWorn();
+  if (!fields_.building()) fields_.BeginBuilding();
   if (!fields_.building()) return false;
   const uint32_t limit = graph_->slot_limit();
   const uint32_t begin = std::min(fields_.next_to_build(), limit);
@@ -391,7 +391,12 @@ IndexInfo VectorIndex::Impl::Info() const {
     ReaderPin pin;
     info.field_bytes = fields_.bytes();
     info.other_bytes += info.field_bytes;
-    info.fields_ready = fields_.table()->columns.size() == fields_.specs().size();
+    for (const FieldSpec& spec : fields_.specs()) {
+      if (fields_.table()->Find(spec.name) == nullptr) info.fields_ready = false;
+    }
+    for (const FieldSpec& spec : fields_.automatic()) {
+      if (fields_.table()->Find(spec.name) != nullptr) info.automatic_fields.push_back(spec.name);
+    }
   }
   std::lock_guard<std::mutex> lock(slots_mutex_);
   info.slots = next_slot_;

@@ -143,6 +143,7 @@ class VectorIndex::Impl {
     std::vector<uint32_t> seeds;  // some that match
   };
   MatchEstimate EstimateMatches(const SearchJob& job) const;
+  void WishColumns(const FilterExpression& where) const;
   double ShareOf(const MatchEstimate& estimate) const;
   SearchPlan ChoosePlan(const SearchJob& job, const MatchEstimate& estimate) const;
   std::vector<Found> FindMatching(const SearchJob& job) const;
@@ -222,7 +223,7 @@ class VectorIndex::Impl {
   mutable std::shared_mutex names_mutex_;
   NameMap names_;  // guarded by names_mutex_
   ExpiryBook expiry_;
-  FieldIndex fields_;
+  mutable FieldIndex fields_;  // searches tell it which columns they miss
 
   mutable std::mutex slots_mutex_;
   uint32_t next_slot_ =

@@ -18,6 +18,9 @@ constexpr uint32_t kSampleAll = 256;
 constexpr uint32_t kSampleJson = 64;
 constexpr size_t kSeedsMax = 32;
 constexpr uint32_t kSparseShare = 128;
+// Smaller indexes are scanned as fast as columns are made.
+constexpr uint32_t kWishSlotsMin = 4096;
+constexpr uint32_t kWishSample = 32;
 
 // What the plans cost, in nanoseconds of the machine that docs/performance.md names; only their
 // ratios matter. A walk that collects `ef * sqrt(share)` of what matches visits `14 ef / sqrt(share)`
@@ -102,6 +105,32 @@ VectorIndex::Impl::MatchEstimate VectorIndex::Impl::EstimateMatches(const Search
   return estimate;
 }
 
+// Asks for columns of the fields that have none, of the kind that a look at some elements suggests.
+void VectorIndex::Impl::WishColumns(const FilterExpression& where) const {
+  const uint32_t limit = graph_->slot_limit();
+  if (limit < kWishSlotsMin || !fields_.takes_wishes()) return;
+  const std::vector<std::string>& names = where.fields();
+  std::vector<int> numbers(names.size());
+  const JsonFields reader(names);
+  std::vector<JsonValue> values(names.size());
+  std::string arena;
+  for (uint32_t i = 0; i < kWishSample; ++i) {
+    const auto slot = static_cast<uint32_t>(MyRandom().Below(limit));
+    if ((graph_->meta(slot) & kMetaLive) == 0) continue;
+    const RecordView record = records_.Get(slot);
+    if (!record || !reader.Read(record.attr(), values, &arena)) continue;
+    for (size_t f = 0; f < names.size(); ++f) {
+      if (values[f].kind == JsonKind::kMissing) continue;
+      numbers[f] += values[f].kind == JsonKind::kNumber ? 1 : -1;
+    }
+  }
+  const FieldTable& table = *fields_.table();
+  for (size_t f = 0; f < names.size(); ++f) {
+    if (table.Find(names[f]) != nullptr || names[f].size() > kFieldNameMax) continue;
+    fields_.Want(names[f], numbers[f] > 0 ? FieldKind::kNumeric : FieldKind::kTag);
+  }
+}
+
 SearchPlan VectorIndex::Impl::ChoosePlan(const SearchJob& job,
                                          const MatchEstimate& estimate) const {
   if (job.params.plan != SearchPlan::kChoose) return job.params.plan;
@@ -127,6 +156,7 @@ double VectorIndex::Impl::ShareOf(const MatchEstimate& estimate) const {
 }
 
 std::vector<ScoredSlot> VectorIndex::Impl::FindMatching(const SearchJob& job) const {
+  if (!job.gate.columns()->covered()) WishColumns(*job.params.where_or_null);
   const MatchEstimate estimate = EstimateMatches(job);
   job.report->estimate = estimate.matches;
   const SearchPlan plan = ChoosePlan(job, estimate);
@@ -261,6 +291,7 @@ uint64_t VectorIndex::Impl::CountMatching(const FilterExpression& where) const {
   const uint32_t limit = graph_->slot_limit();
   uint64_t count = 0;
   SlotFilter& columns = *gate.columns();
+  if (!columns.covered()) WishColumns(where);
   if (columns.listed() && columns.listed_entries() < limit) {
     SlotMarks& marks = MyMarks();
     marks.Begin(limit);

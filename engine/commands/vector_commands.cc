@@ -412,7 +412,7 @@ void Info(CommandContext& ctx) {
     reply.Bulk(name);
     reply.Bulk(value);
   };
-  reply.MapHeader(25);
+  reply.MapHeader(26);
   number("dim", info.options.dim);
   text("metric", MetricName(info.options.metric));
   text("type", ElementTypeName(info.options.type));
@@ -445,6 +445,9 @@ void Info(CommandContext& ctx) {
     reply.Bulk(FieldKindName(field.kind));
   }
   number("fields_ready", info.fields_ready ? 1 : 0);
+  reply.Bulk("automatic_fields");
+  reply.ArrayHeader(info.automatic_fields.size());
+  for (const std::string& name : info.automatic_fields) reply.Bulk(name);
   number("field_bytes", info.field_bytes);
 }
 

@@ -57,7 +57,13 @@ void FieldIndex::Define(std::vector<FieldSpec> specs, Elements elements) {
   const FieldTable& now = *table();
   std::vector<FieldColumn> serving;
   std::vector<FieldColumn> missing;
-  for (const FieldSpec& spec : specs) {
+  specs_ = std::move(specs);
+  std::erase_if(automatic_, [this](const FieldSpec& automatic) {
+    return std::any_of(specs_.begin(), specs_.end(), [&automatic](const FieldSpec& spec) {
+      return spec.name == automatic.name;
+    });
+  });
+  for (const FieldSpec& spec : AllSpecs()) {
     const FieldColumn* column = now.Find(spec.name);
     if (column != nullptr && column->spec == spec) {
       serving.push_back(*column);
@@ -65,7 +71,6 @@ void FieldIndex::Define(std::vector<FieldSpec> specs, Elements elements) {
       (elements == Elements::kNone ? serving : missing).push_back(MakeColumn(spec));
     }
   }
-  specs_ = std::move(specs);
   building_ = FieldTable(std::move(missing));
   next_to_build_ = 0;
   Publish(std::move(serving));
@@ -85,7 +90,7 @@ void FieldIndex::SetInBuilding(uint32_t slot, std::string_view attr) {
 void FieldIndex::FinishBuilding() {
   std::vector<FieldColumn> columns;
   const FieldTable& now = *table();
-  for (const FieldSpec& spec : specs_) {
+  for (const FieldSpec& spec : AllSpecs()) {
     const FieldColumn* built = building_.Find(spec.name);
     columns.push_back(built != nullptr ? *built : *now.Find(spec.name));
   }
@@ -93,9 +98,39 @@ void FieldIndex::FinishBuilding() {
   Publish(std::move(columns));
 }
 
-void FieldIndex::ReplaceWorn() {
+std::vector<FieldSpec> FieldIndex::AllSpecs() const {
+  std::vector<FieldSpec> all = specs_;
+  all.insert(all.end(), automatic_.begin(), automatic_.end());
+  return all;
+}
+
+void FieldIndex::Want(std::string_view name, FieldKind kind) {
+  const std::unique_lock<std::mutex> lock(wanted_mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !takes_wishes()) return;
+  for (const FieldSpec& wanted : wanted_) {
+    if (wanted.name == name) return;
+  }
+  wanted_.push_back({std::string(name), kind});
+}
+
+void FieldIndex::BeginBuilding() {
   if (building()) return;
   std::vector<FieldColumn> fresh;
+  {
+    const std::lock_guard<std::mutex> lock(wanted_mutex_);
+    for (FieldSpec& wanted : wanted_) {
+      const std::vector<FieldSpec> all = AllSpecs();
+      const bool known = std::any_of(all.begin(), all.end(), [&wanted](const FieldSpec& spec) {
+        return spec.name == wanted.name;
+      });
+      if (known || automatic_.size() == kAutomaticFieldsMax) continue;
+      fresh.push_back(MakeColumn(wanted));
+      automatic_.push_back(std::move(wanted));
+    }
+    wanted_.clear();
+    wishes_left_.store(kAutomaticFieldsMax - static_cast<uint32_t>(automatic_.size()),
+                       std::memory_order_relaxed);
+  }
   for (const FieldColumn& column : table()->columns) {
     if (column.tag && column.tag->Worn()) fresh.push_back(MakeColumn(column.spec));
   }

@@ -1,4 +1,5 @@
-// FieldIndex: the columns of an index's declared fields. Readers see a table of complete columns, or
+// FieldIndex: the columns of an index's declared fields, and of a few more that filters ask for (so a
+// filter on any field becomes fast soon after its first use). Readers see a table of complete columns, or
 // none; a field that was declared later, or an index that was opened, gets its columns in the
 // background, and until then filters read JSON. So answers are right at every moment.
 //
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,8 @@
 #include "index/filter/json_fields.h"
 
 namespace hotkv {
+
+inline constexpr uint32_t kAutomaticFieldsMax = 8;
 
 // One of the two is set. Shared: by the table that readers see and the one that follows it.
 struct FieldColumn {
@@ -61,19 +65,31 @@ class FieldIndex {
   void SetInBuilding(uint32_t slot, std::string_view attr);
   void BuiltUpTo(uint32_t slot) { next_to_build_ = slot; }
   void FinishBuilding();
-  // Begins to build columns anew that hold much that is not used.
-  void ReplaceWorn();
+  // Begins to build what is worth it: columns that filters asked for, and anew those that hold much
+  // that is not used.
+  void BeginBuilding();
+
+  // Asks for a column of a field that is not declared; ignored when there are enough of them. By any
+  // thread; never waits.
+  void Want(std::string_view name, FieldKind kind);
+  bool takes_wishes() const { return wishes_left_.load(std::memory_order_relaxed) != 0; }
+  const std::vector<FieldSpec>& automatic() const { return automatic_; }
 
   const FieldTable* table() const { return table_.load(std::memory_order_acquire); }
   size_t bytes() const;
 
  private:
   static FieldColumn MakeColumn(const FieldSpec& spec);
+  std::vector<FieldSpec> AllSpecs() const;
   void Publish(std::vector<FieldColumn> columns);
 
   std::vector<FieldSpec> specs_;
+  std::vector<FieldSpec> automatic_;  // not declared; have columns, or get them
   FieldTable building_;
   uint32_t next_to_build_ = 0;
+  std::mutex wanted_mutex_;
+  std::vector<FieldSpec> wanted_;  // guarded by wanted_mutex_
+  std::atomic<uint32_t> wishes_left_{kAutomaticFieldsMax};
   std::atomic<FieldTable*> table_;  // never null; release after its columns are complete
 };
 

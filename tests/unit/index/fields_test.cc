@@ -158,7 +158,7 @@ TEST_CASE("fields: a column whose values have gone is made anew") {
   fields.Define({{"t", FieldKind::kTag}}, FieldIndex::Elements::kNone);
   for (uint32_t i = 0; i < 10000; ++i) fields.Set(i % 50, "{\"t\":\"once" + std::to_string(i) + "\"}");
   CHECK(fields.table()->Find("t")->tag->values().end() > 9000);
-  fields.ReplaceWorn();
+  fields.BeginBuilding();
   REQUIRE(fields.building());
   for (uint32_t slot = 0; slot < 50; ++slot) fields.SetInBuilding(slot, "{\"t\":\"once" + std::to_string(9950 + slot) + "\"}");
   fields.Set(3, "{\"t\":\"late\"}");  // comes while it is built

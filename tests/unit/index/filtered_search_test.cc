@@ -185,6 +185,23 @@ TEST_CASE("filtered search without fields reads attributes, and finds as much", 
   CHECK(report.json_reads == 0);
   CHECK(report.distances == 100);
   CHECK(world.index->CountMatching(*where) == 100);
+  // Filters that used `c` have asked for a column; it is no declared field.
+  CHECK(world.index->Info().automatic_fields.empty());
+  while (world.index->BuildFields(1000)) {
+  }
+  CHECK(world.index->Info().automatic_fields == std::vector<std::string>{"c"});
+  CHECK(world.index->fields().size() == 1);
+  for (const uint32_t limit : {1000u, 10u}) {
+    CHECK(Run(world, ".c < " + std::to_string(limit), SearchPlan::kChoose, Below(world.c, limit), 10, 15).recall >= 0.95);
+  }
+  where = FilterExpression::Parse(".c < 10 and .t != 'x'");
+  REQUIRE(world.index->Search(world.vectors[0], params).ok());
+  CHECK(report.listed);
+  CHECK_FALSE(report.covered);
+  // Declared, it stays; what fields there are changes at once.
+  REQUIRE(world.index->SetFields({{"c", FieldKind::kNumeric}}).ok());
+  CHECK(world.index->Info().fields_ready);
+  CHECK(world.index->Info().automatic_fields.empty());
 }
 
 TEST_CASE("filtered search on a real set agrees with its ground truth", "[index][filter]") {
