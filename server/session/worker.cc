@@ -1,5 +1,6 @@
 #include "server/session/worker.h"
 
+#include <mimalloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@ constexpr int64_t kParkedWaitUs = 10'000;
 constexpr int64_t kRetryWaitUs = 1'000;
 constexpr int64_t kTurnEndBudgetNs = 200'000;
 constexpr int64_t kDrainMs = 1'000;
+constexpr uint64_t kFreesWorthwhile = 64;  // of tables and objects
 constexpr size_t kTicksPerRound = 10;  // each client is looked at once in so many ticks
 
 }  // namespace
@@ -276,7 +278,22 @@ void Worker::Tick() {
     CheckClient(*clients_[tick_position_++]);
   }
   FlushCounters();
+  GiveBackMemory();
   if (id_ == 0) server_->Tick(state_.now_ms);
+}
+
+// After a flush: what another thread freed of this thread's memory goes back to the system only when
+// this thread looks at it, and an idle one never does.
+void Worker::GiveBackMemory() {
+  const LazyFree& frees = engine_->lazy_free();
+  if (frees.pending() != 0 || frees.freed() - frees_seen_ < kFreesWorthwhile) return;
+  frees_seen_ = frees.freed();
+  // Pages that fall free in here are given back at once; with the usual delay only a later
+  // allocation would do it.
+  const long delay_ms = mi_option_get(mi_option_decommit_delay);
+  mi_option_set(mi_option_decommit_delay, 0);
+  mi_collect(true);
+  mi_option_set(mi_option_decommit_delay, delay_ms);
 }
 
 void Worker::CheckClient(Client& client) {

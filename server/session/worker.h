@@ -126,6 +126,7 @@ class Worker final : public LoopEvents {
   void RunBacklog();
 
   void Tick();
+  void GiveBackMemory();
   void CheckClient(Client& client);
   bool OverOutputLimit(Client& client);
   void FlushCounters();
@@ -169,6 +170,7 @@ class Worker final : public LoopEvents {
   int64_t next_tick_ms_ = 0;
   int64_t stop_deadline_ms_ = 0;  // 0: goes on
   size_t tick_position_ = 0;
+  uint64_t frees_seen_ = 0;  // of LazyFree, when memory was last given back
   uint64_t received_bytes_ = 0;  // not in the server's statistics yet
   uint64_t sent_bytes_ = 0;
 

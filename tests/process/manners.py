@@ -192,11 +192,26 @@ def rewrite(server, folder):
         process.wait()
 
 
+def memory_goes_back(server, folder):
+    with Running(server, folder, "--appendonly", "no", "--enable-debug-command", "yes") as running:
+        def resident():
+            with open(f"/proc/{running.process.pid}/status") as file:
+                return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
+        before = resident()
+        ask(running.port, "DEBUG POPULATE 500000 key 100")
+        full = resident()
+        check("half a million keys take memory", full - before > 60_000_000, f"{before} {full}")
+        ask(running.port, "FLUSHALL ASYNC")
+        check("after FLUSHALL it goes back", wait_for(lambda: resident() - before < (full - before) // 3),
+              f"{before} {full} {resident()}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     server = os.path.abspath(parser.parse_args().server)
-    for test in [wrong_input, taken_port, signals, snapshot_at_end, service_manager, crash, daemon, rewrite]:
+    for test in [wrong_input, taken_port, signals, snapshot_at_end, service_manager, crash, daemon, rewrite,
+                 memory_goes_back]:
         folder = tempfile.mkdtemp(prefix="hotkv-manners-")
         try:
             test(server, folder)
