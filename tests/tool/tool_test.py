@@ -221,6 +221,53 @@ def case_offline(folder, server_program):
         assert part == [line for line in dumped if middle in (line.get("block"), line.get("epoch"))]
 
 
+def case_rebuild(folder, server_program):
+    """Indexes built anew in a stopped directory: other settings, the same elements, attributes and ends."""
+    def elements(connection):
+        found = {}
+        for name in [b"%d" % i for i in range(2000)]:
+            vector, attr = connection.value("VSIM.GET", "docs", name, "RAW", "WITHATTR") or (None, None)
+            found[name] = (vector, attr, connection.value("VSIM.TTL", "docs", name) > 0)
+        return found
+
+    def info(connection, key):
+        flat = connection.value("VSIM.INFO", key)
+        return dict(zip(flat[::2], flat[1::2]))
+
+    with Server("hotkv", server_program, folder=folder).start() as server:
+        with server.connect() as connection:
+            tool("import", DATA + ".base.fbin", "--index", "docs", "--metric", "L2", "--type", "F32", "--url", url(server))
+            connection.value("VSIM.DEL", "docs", "1", "2", "3")
+            connection.value("VSIM.SETATTR", "docs", "5", '{"a":1}')
+            connection.value("VSIM.EXPIRE", "docs", "7", "EX", "5000")
+            connection.value("VADD", "other", "VALUES", 2, 1, 1, "x")
+            before = elements(connection)
+            server.stop()
+        _, err = tool("rebuild", "nobody", "--dir", server.data, code=1)
+        assert "no vector index nobody" in err, err
+        _, err = tool("rebuild", "docs", "--dir", server.data, "--type", "Q9", code=1)
+        assert "--type must be" in err, err
+        result = tool_json("rebuild", "docs", "--dir", server.data, "--type", "Q4", "--m", 8, "--threads", 2)
+        assert result["indexes"] == 1 and result["elements"] == 1997, result
+        assert tool_json("verify", "--dir", server.data)["ok"]
+        server.start()
+        with server.connect() as connection:
+            docs = info(connection, "docs")
+            assert docs[b"type"] == b"Q4" and docs[b"m"] == 8 and docs[b"count"] == 1997 and docs[b"deleted"] == 0, docs
+            assert info(connection, "other")[b"type"] == b"Q8"
+            assert elements(connection) == before
+            assert connection.value("VSIM.SEARCH", "docs", "ELE", "9", "K", 1) == [b"9"]
+            server.stop()
+        # What is exported has the ends too.
+        path = os.path.join(folder, "ends.ndjson")
+        tool("export", "--dir", server.data, "--output", path)
+        with open(path) as lines:
+            ends = [line for line in lines if '"id":"7"' in line and '"expire_at_ms":' in line]
+        assert len(ends) == 1, ends
+        result = tool_json("rebuild", "--dir", server.data)
+        assert result["indexes"] == 2 and result["elements"] == 1998, result
+
+
 def case_killed(folder, server_program):
     """Directories of killed servers: verify, export and the next start agree."""
     for round_number in range(4):

@@ -118,13 +118,16 @@ Status EngineSource::ExportVectors(const Run& run, Record record, const VectorSe
   ++counts_.keys;
   HOTKV_RETURN_IF_ERROR(run.put(record));
   record.kind = RecordKind::kVector;
-  record.expire_at_ms = 0;
+  const int64_t now_ms = Clock::NowMs();
   Status status;
   for (uint32_t slot = 0; status.ok() && slot != kNoSlot;) {
     slot = set.index().ForEach(
         slot, kSlotsAtOnce,
         [&](const VectorIndex::VisitedElement& element) {
           if (!status.ok()) return;
+          const int64_t end_ms = element.view.expire_at_ms;
+          if (end_ms != 0 && end_ms <= now_ms) return;
+          record.expire_at_ms = end_ms;
           record.id = element.view.name;
           record.attr = element.view.attr;
           record.vector = element.vector;

@@ -195,7 +195,8 @@ Status Importer::ApplyVector(RecordReader* reader, const Record& record) {
   HOTKV_ASSIGN_OR_RETURN(const std::string objection, ObjectionTo(record));
   if (!objection.empty()) return Refuse(reader, objection);
   Index& index = indexes_.at({record.db, std::string(record.key)});
-  if (index.expired) {
+  const bool ended = record.expire_at_ms != 0 && record.expire_at_ms <= Clock::NowMs();
+  if (index.expired || ended) {
     ++expired_;
     return Status::Ok();
   }

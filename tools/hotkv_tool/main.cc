@@ -18,7 +18,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Exit codes: 0 fine, 1 problems found, 2 could not run.");
   const Subcommand subcommands[] = {AddInfo(&app),   AddVerify(&app), AddRepair(&app),
-                                    AddImport(&app), AddExport(&app), AddLogDump(&app)};
+                                    AddImport(&app), AddExport(&app), AddLogDump(&app),
+                                    AddRebuild(&app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -90,12 +90,16 @@ Status ReadDefinition(const Json& value, IndexDefinition* out) {
   return out->dim == 0 ? Bad("\"dim\" is missing") : Status::Ok();
 }
 
+Status ReadExpiry(const Json& object, NdjsonLine* out) {
+  return ReadUint(object, "expire_at_ms",
+                  static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
+                  &out->record.expire_at_ms);
+}
+
 Status ReadKey(const Json& object, NdjsonLine* out) {
   HOTKV_RETURN_IF_ERROR(CheckMembers(object, {"db", "key", "type", "expire_at_ms", "value"}));
   HOTKV_RETURN_IF_ERROR(ReadRequiredBytes(object, "key", &out->key));
-  HOTKV_RETURN_IF_ERROR(ReadUint(object, "expire_at_ms",
-                                 static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
-                                 &out->record.expire_at_ms));
+  HOTKV_RETURN_IF_ERROR(ReadExpiry(object, out));
   std::string type = "string";
   HOTKV_RETURN_IF_ERROR(ReadText(object, "type", &type));
   const Json* value = Member(object, "value");
@@ -139,7 +143,8 @@ Status ReadAttributes(const Json& value, std::string* out) {
 }
 
 Status ReadVector(const Json& object, NdjsonLine* out) {
-  HOTKV_RETURN_IF_ERROR(CheckMembers(object, {"db", "index", "id", "vector", "attr"}));
+  HOTKV_RETURN_IF_ERROR(CheckMembers(object, {"db", "index", "id", "vector", "attr", "expire_at_ms"}));
+  HOTKV_RETURN_IF_ERROR(ReadExpiry(object, out));
   out->record.kind = RecordKind::kVector;
   HOTKV_RETURN_IF_ERROR(ReadRequiredBytes(object, "index", &out->key));
   HOTKV_RETURN_IF_ERROR(ReadRequiredBytes(object, "id", &out->id));

@@ -48,13 +48,16 @@ void AppendHead(const Record& record, std::string* out) {
   *out += "{\"db\":" + std::to_string(record.db);
 }
 
+void AppendExpiry(const Record& record, std::string* out) {
+  if (record.expire_at_ms == 0) return;
+  AppendNumber("expire_at_ms", static_cast<uint64_t>(record.expire_at_ms), out);
+}
+
 void AppendKeyHead(const Record& record, std::string_view type, std::string* out) {
   AppendHead(record, out);
   AppendMember("key", record.key, out);
   AppendMember("type", type, out);
-  if (record.expire_at_ms != 0) {
-    AppendNumber("expire_at_ms", static_cast<uint64_t>(record.expire_at_ms), out);
-  }
+  AppendExpiry(record, out);
 }
 
 void AppendIndex(const Record& record, std::string* out) {
@@ -74,6 +77,7 @@ Status AppendVector(const Record& record, std::string* out) {
   AppendHead(record, out);
   AppendMember("index", record.key, out);
   AppendMember("id", record.id, out);
+  AppendExpiry(record, out);
   *out += ",\"vector\":[";
   for (size_t i = 0; i < record.vector.size(); ++i) {
     if (!std::isfinite(record.vector[i])) {

@@ -38,6 +38,7 @@ void MakeCommand(const Record& record, CommandLine* line) {
       line->Add("VSIM.SET").Add(record.key).Add(record.id).Add("FP32");
       line->Add({reinterpret_cast<const char*>(record.vector.data()), record.vector.size_bytes()});
       if (!record.attr.empty()) line->Add("ATTR").Add(record.attr);
+      AddOption("PXAT", static_cast<uint64_t>(record.expire_at_ms), line);
       break;
   }
 }

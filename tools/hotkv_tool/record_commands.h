@@ -36,7 +36,7 @@ class CommandLine {
   std::deque<std::string> texts_;  // a deque, since views point into them
 };
 
-// SET key value [PXAT t]; VSIM.CREATEINDEX key ...; VSIM.SET key id FP32 blob [ATTR json]; or the command itself. The
+// SET key value [PXAT t]; VSIM.CREATEINDEX key ...; VSIM.SET key id FP32 blob [ATTR json] [PXAT t]; or the command itself. The
 // expiry of an index is not in it: see MakeExpiry.
 void MakeCommand(const Record& record, CommandLine* line);
 // PEXPIREAT key t

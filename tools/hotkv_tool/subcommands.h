@@ -19,6 +19,7 @@ struct Subcommand {
 Subcommand AddInfo(CLI::App* root);
 Subcommand AddVerify(CLI::App* root);
 Subcommand AddRepair(CLI::App* root);
+Subcommand AddRebuild(CLI::App* root);
 Subcommand AddImport(CLI::App* root);
 Subcommand AddExport(CLI::App* root);
 // "log" with its own subcommand "dump".
