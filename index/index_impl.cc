@@ -53,7 +53,7 @@ Status VectorIndex::Impl::CheckOptions(const IndexOptions& o) {
     return Invalid("EF must be 1 to " + std::to_string(kIndexEfMax));
   }
   if (o.metric > Metric::kIp) return Invalid("unknown metric");
-  if (o.type > ElementType::kQ4) {
+  if (o.type > ElementType::kBin) {
     return Status::Unsupported("element type " + std::string(ElementTypeName(o.type)));
   }
   return Status::Ok();

@@ -65,10 +65,11 @@ Metric ParseMetric(VectorArgs* args) {
 ElementType ParseType(VectorArgs* args) {
   const std::string_view name = args->Next();
   for (const ElementType type :
-       {ElementType::kF32, ElementType::kF16, ElementType::kQ8, ElementType::kQ4}) {
+       {ElementType::kF32, ElementType::kF16, ElementType::kQ8,
+                                 ElementType::kQ4, ElementType::kBin}) {
     if (EqualsIgnoreCase(name, ElementTypeName(type))) return type;
   }
-  args->Fail("ERR TYPE must be F32, F16, Q8 or Q4");
+  args->Fail("ERR TYPE must be F32, F16, Q8, Q4 or BIN");
   return ElementType::kF32;
 }
 
@@ -510,7 +511,7 @@ void List(CommandContext& ctx) {
 
 void Help(CommandContext& ctx) {
   constexpr std::string_view kLines[] = {
-      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n] [FIELDS n (name TAG|NUMERIC)...]",
+      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4|BIN] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n] [FIELDS n (name TAG|NUMERIC)...]",
       "VSIM.SET index id vec [ATTR json] [EX s|PX ms|EXAT t|PXAT t] [NX|XX]",
       "VSIM.MSET index [ATTRS] [EX s|PX ms|EXAT t|PXAT t] count (id vec [json])...",
       "VSIM.GET index id [RAW] [WITHATTR]",

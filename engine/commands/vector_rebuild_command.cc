@@ -33,7 +33,7 @@ Wanted ParseWanted(VectorArgs* args) {
           static_cast<uint32_t>(args->Count("EF_CONSTRUCTION", 1, kIndexEfMax));
     } else if (!wanted.type && args->Keyword("TYPE")) {
       wanted.type = TypeNamed(args->Next());
-      if (!wanted.type) args->Fail("ERR TYPE must be F32, F16, Q8 or Q4");
+      if (!wanted.type) args->Fail("ERR TYPE must be F32, F16, Q8, Q4 or BIN");
     } else {
       args->SyntaxError();
     }

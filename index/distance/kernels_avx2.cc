@@ -166,6 +166,44 @@ void Q8Sum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out)
   for (int i = 0; i < 4; ++i) out[i] = Q8Sum(q, rows[i], n);
 }
 
+#define HOTKV_OWN_BIN_SUM
+// The 32 query bytes whose bits are set, as pairs summed to 16 bits and then to 32.
+HOTKV_INLINE __m256i BinStep(__m256i q, const uint8_t* bits, __m256i sum) {
+  int32_t word;
+  __builtin_memcpy(&word, bits, sizeof(word));
+  const __m256i byte_of = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2,
+                                           2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+  const __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(word), byte_of);
+  const __m256i mask = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit_of), bit_of);
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_and_si256(q, mask));
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+HOTKV_INLINE int32_t AddUp(__m256i v) {
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+
+HOTKV_INLINE int32_t BinSum(const int8_t* q, const uint8_t* bits, size_t n) {
+  __m256i sum = _mm256_setzero_si256();
+  for (size_t i = 0; i < n; i += 32) {
+    sum = BinStep(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q + i)), bits + i / 8, sum);
+  }
+  return AddUp(sum);
+}
+
+HOTKV_INLINE void BinSum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  __m256i sums[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                     _mm256_setzero_si256()};
+  for (size_t i = 0; i < n; i += 32) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q + i));
+    for (int r = 0; r < 4; ++r) sums[r] = BinStep(v, rows[r] + i / 8, sums[r]);
+  }
+  for (int r = 0; r < 4; ++r) out[r] = AddUp(sums[r]);
+}
+
 #include "index/distance/simd_plain.h"
 struct Simd : PlainSimd {
   HOTKV_INLINE static uint32_t MaskBelow(const float* distances, uint32_t n, float bound) {

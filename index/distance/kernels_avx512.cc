@@ -212,6 +212,35 @@ void Fht(float* x, size_t n) {
   }
 }
 
+#define HOTKV_OWN_BIN_SUM
+HOTKV_INLINE __mmask64 BitsAt(const uint8_t* bits, size_t at) {
+  uint64_t mask;
+  __builtin_memcpy(&mask, bits + at / 8, sizeof(mask));
+  return mask;
+}
+
+HOTKV_INLINE int32_t BinSum(const int8_t* q, const uint8_t* bits, size_t n) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i sum = _mm512_setzero_si512();
+  for (size_t i = 0; i < n; i += 64) {
+    sum = _mm512_dpbusd_epi32(sum, ones, _mm512_maskz_loadu_epi8(BitsAt(bits, i), q + i));
+  }
+  return _mm512_reduce_add_epi32(sum);
+}
+
+HOTKV_INLINE void BinSum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i sums[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                     _mm512_setzero_si512()};
+  for (size_t i = 0; i < n; i += 64) {
+    const __m512i v = _mm512_loadu_si512(q + i);
+    for (int r = 0; r < 4; ++r) {
+      sums[r] = _mm512_dpbusd_epi32(sums[r], ones, _mm512_maskz_mov_epi8(BitsAt(rows[r], i), v));
+    }
+  }
+  for (int r = 0; r < 4; ++r) out[r] = _mm512_reduce_add_epi32(sums[r]);
+}
+
 #include "index/distance/simd_plain.h"
 struct Simd : PlainSimd {
 #if !defined(__SANITIZE_THREAD__)

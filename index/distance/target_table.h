@@ -9,7 +9,8 @@
 
 constexpr RawKernels kRaw = {
     &F32Dot, &F32L2,  &F32Dot4, &F32L2x4, &F16Dot, &F16L2,         &F16Encode, &Q4Sum,    &Q8Sum,
-    &Q4Sum4, &Q8Sum4, &Fht,     &Rotate,  &MaxAbs, &QuantizeQuery, &EncodeQ4,  &EncodeQ8,
+    &Q4Sum4, &Q8Sum4, &Fht,     &Rotate,  &MaxAbs, &QuantizeQuery, &EncodeQ4,  &EncodeQ8, &BinSum,
+    &BinSum4, &EncodeBin,
 };
 
 constexpr Target TargetNamed(const char* name, bool (*supported)()) {
@@ -17,7 +18,9 @@ constexpr Target TargetNamed(const char* name, bool (*supported)()) {
           supported,
           kRaw,
           {&kOpsOf<F32DotSpace>, &kOpsOf<F32L2Space>, &kOpsOf<F16DotSpace>, &kOpsOf<F16L2Space>,
-           &kOpsOf<CodeUnitSpace<false>>, &kOpsOf<CodeNormSpace<false, false>>,
-           &kOpsOf<CodeNormSpace<false, true>>, &kOpsOf<CodeUnitSpace<true>>,
-           &kOpsOf<CodeNormSpace<true, false>>, &kOpsOf<CodeNormSpace<true, true>>}};
+           &kOpsOf<UnitSpace<CodeCosine<false>>>, &kOpsOf<NormSpace<CodeCosine<false>, false>>,
+           &kOpsOf<NormSpace<CodeCosine<false>, true>>, &kOpsOf<UnitSpace<CodeCosine<true>>>,
+           &kOpsOf<NormSpace<CodeCosine<true>, false>>, &kOpsOf<NormSpace<CodeCosine<true>, true>>,
+           &kOpsOf<UnitSpace<BinCosine>>, &kOpsOf<NormSpace<BinCosine, false>>,
+           &kOpsOf<NormSpace<BinCosine, true>>}};
 }

@@ -38,6 +38,11 @@ struct RawKernels {
   int32_t (*quantize_query)(const float* x, size_t n, float inverse_step, int8_t* out);
   void (*encode_q4)(const float* x, size_t n, float inverse_step, uint8_t* out);
   void (*encode_q8)(const float* x, size_t n, float inverse_step, uint8_t* out);
+  // n a multiple of 128; the sum of the query bytes whose bit is set.
+  int32_t (*bin_sum)(const int8_t* q, const uint8_t* bits, size_t n);
+  void (*bin_sum4)(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out);
+  // A bit a component, set where it is not negative; returns the sum of the absolute values.
+  float (*encode_bin)(const float* x, size_t n, uint8_t* out);
 };
 
 struct Target {

@@ -31,6 +31,9 @@ enum class SpaceKind : uint8_t {
   kQ4Unit,
   kQ4Dot,
   kQ4L2,
+  kBinUnit,
+  kBinDot,
+  kBinL2,
   kCount,
 };
 

@@ -16,6 +16,8 @@ constexpr float kClipQ8 = 4.5f;
 // clipping.
 constexpr float kStretchQ4 = 1.0042f;
 constexpr float kQueryMax = 127.0f;
+// Of a product with the signs of a normal vector, made unbiased: sqrt(pi / 2 - 1) of one component's deviation.
+constexpr float kDeviationBin = 0.756f;
 
 SpaceKind SpaceFor(ElementType type, Metric metric) {
   const bool l2 = metric == Metric::kL2;
@@ -27,8 +29,9 @@ SpaceKind SpaceFor(ElementType type, Metric metric) {
       return unit ? SpaceKind::kQ8Unit : l2 ? SpaceKind::kQ8L2 : SpaceKind::kQ8Dot;
     case ElementType::kQ4:
       return unit ? SpaceKind::kQ4Unit : l2 ? SpaceKind::kQ4L2 : SpaceKind::kQ4Dot;
-    case ElementType::kF32:
     case ElementType::kBin:
+      return unit ? SpaceKind::kBinUnit : l2 ? SpaceKind::kBinL2 : SpaceKind::kBinDot;
+    case ElementType::kF32:
       break;
   }
   return l2 ? SpaceKind::kF32L2 : SpaceKind::kF32Dot;
@@ -48,9 +51,9 @@ Codec::Codec(const IndexOptions& options, const Target& target)
       return;
     case ElementType::kQ4:
     case ElementType::kQ8:
+    case ElementType::kBin:
       break;
     case ElementType::kF32:
-    case ElementType::kBin:
       params_.row_bytes = options.dim * 4;
       return;
   }
@@ -58,6 +61,8 @@ Codec::Codec(const IndexOptions& options, const Target& target)
   const bool four = options.type == ElementType::kQ4;
   params_.length = rotation_->plan().length;
   params_.row_bytes = four ? params_.length / 2 : params_.length;
+  const bool one_bit = options.type == ElementType::kBin;
+  if (one_bit) params_.row_bytes = params_.length / 8 + static_cast<uint32_t>(sizeof(float));
   if (options.metric != Metric::kCosine) params_.row_bytes += sizeof(float);
   const float sigma = 1 / std::sqrt(static_cast<float>(params_.length));
   encode_scale_ = (four ? kClipQ4 / 15 : kClipQ8 / 255) * sigma;
@@ -65,6 +70,7 @@ Codec::Codec(const IndexOptions& options, const Target& target)
   // A code is off by a uniform error of one step, 2 * scale; the errors of the components add up at
   // random, weighted by a unit vector. What is clipped at 4 bits adds a little.
   deviation_ = 2 * params_.scale / std::sqrt(12.0f) * (four ? 1.1f : 1.0f);
+  if (one_bit) deviation_ = kDeviationBin * sigma;
   // Rotated floats, then the query's bytes.
   query_bytes_ = params_.length * 5;
 }
@@ -112,6 +118,14 @@ void Codec::Encode(const float* vector, void* buffer, char* row) const {
   auto* rotated = static_cast<float*>(buffer);
   const float norm = Direct(vector, rotated);
   auto* codes = reinterpret_cast<uint8_t*>(row);
+  if (options_.type == ElementType::kBin) {
+    const float sum = target_.raw.encode_bin(rotated, params_.length, codes);
+    const float scale = sum > 0 ? 1 / sum : 0;
+    char* behind = row + params_.length / 8;
+    std::memcpy(behind, &scale, sizeof(scale));
+    if (options_.metric != Metric::kCosine) std::memcpy(behind + sizeof(scale), &norm, sizeof(norm));
+    return;
+  }
   const bool four = options_.type == ElementType::kQ4;
   const float inverse = 0.5f / encode_scale_;
   (four ? target_.raw.encode_q4 : target_.raw.encode_q8)(rotated, params_.length, inverse, codes);

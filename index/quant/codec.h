@@ -1,6 +1,6 @@
 // Codec: how an index's vectors become the rows that distances are computed on. F32 has none: its
 // rows are the vectors. Q4 and Q8 rotate the vector's direction and quantise it with one scale that
-// is known beforehand; where vectors need not have unit length (L2, IP) the row ends with the norm.
+// is known beforehand, BIN keeps the signs and a scale of the row's own; where vectors need not have unit length (L2, IP) the row ends with the norm.
 // F16 rounds.
 //
 // Thread rules: constant after construction.
@@ -39,7 +39,8 @@ class Codec {
 
  private:
   bool has_codes() const {
-    return options_.type == ElementType::kQ4 || options_.type == ElementType::kQ8;
+    return options_.type == ElementType::kQ4 || options_.type == ElementType::kQ8 ||
+           options_.type == ElementType::kBin;
   }
   // Puts the rotated direction into the buffer; returns the vector's norm.
   float Direct(const float* vector, float* rotated) const;

@@ -1,5 +1,6 @@
 // Plain loops of the quantisers, included inside each target's namespace: the compiler turns them
-// into that CPU's vectors. A target that defines HOTKV_OWN_FHT brings its own Fht.
+// into that CPU's vectors. A target that defines HOTKV_OWN_FHT brings its own Fht, one with
+// HOTKV_OWN_BIN_SUM its own BinSum and BinSum4.
 
 #ifndef HOTKV_OWN_FHT
 // Walsh-Hadamard transform of n = 2^k values, scaled to keep lengths.
@@ -118,6 +119,42 @@ int32_t DecodeQ8(const uint8_t* codes, size_t n, int8_t* out) {
   int32_t sum = 0;
   for (size_t i = 0; i < n; ++i) {
     const int32_t q = int32_t{codes[i]} - 128;
+    out[i] = static_cast<int8_t>(q);
+    sum += q;
+  }
+  return sum;
+}
+
+#ifndef HOTKV_OWN_BIN_SUM
+int32_t BinSum(const int8_t* q, const uint8_t* bits, size_t n) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += bits[i / 8] >> i % 8 & 1 ? int32_t{q[i]} : 0;
+  return sum;
+}
+
+void BinSum4(const int8_t* q, const uint8_t* const* rows, size_t n, int32_t* out) {
+  for (int i = 0; i < 4; ++i) out[i] = BinSum(q, rows[i], n);
+}
+#endif
+
+float EncodeBin(const float* x, size_t n, uint8_t* out) {
+  float sums[8] = {};
+  for (size_t at = 0; at < n; at += 8) {
+    uint32_t byte = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      byte |= (x[at + i] >= 0 ? 1u : 0u) << i;
+      sums[i] += __builtin_fabsf(x[at + i]);
+    }
+    out[at / 8] = static_cast<uint8_t>(byte);
+  }
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// Bits as the signed bytes 1 and -1, returning their sum.
+int32_t DecodeBin(const uint8_t* bits, size_t n, int8_t* out) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const int32_t q = bits[i / 8] >> i % 8 & 1 ? 1 : -1;
     out[i] = static_cast<int8_t>(q);
     sum += q;
   }

@@ -76,7 +76,7 @@ Result<IndexOptions> OptionsFor(const VectorSet& set, const RebuildArguments& ar
       options.type = type;
       known = true;
     }
-    if (!known) return Status::InvalidArgument("--type must be F32, F16, Q8 or Q4");
+    if (!known) return Status::InvalidArgument("--type must be F32, F16, Q8, Q4 or BIN");
   }
   HOTKV_RETURN_IF_ERROR(VectorIndex::CheckOptions(options));
   return options;
@@ -143,7 +143,7 @@ Subcommand AddRebuild(CLI::App* root) {
   app->add_option("--m", arguments->m, "links a node")->check(CLI::Range(2u, kIndexMMax));
   app->add_option("--ef-construction", arguments->ef_construction, "depth of building")
       ->check(CLI::Range(1u, kIndexEfMax));
-  app->add_option("--type", arguments->type, "element type: F32, F16, Q8 or Q4");
+  app->add_option("--type", arguments->type, "element type: F32, F16, Q8, Q4 or BIN");
   app->add_option("--threads", arguments->threads, "that build (default: one a core)")
       ->check(CLI::Range(1, 256));
   app->add_option("--databases", arguments->databases, "number of databases")->capture_default_str();

@@ -123,7 +123,7 @@ TEST_CASE("searches agree with an exact scan") {
 }
 
 TEST_CASE("every type of an index answers as an exact scan does on a small set") {
-  for (const char* type : {"F32", "F16", "Q8", "Q4"}) {
+  for (const char* type : {"F32", "F16", "Q8", "Q4", "BIN"}) {
     EngineFixture db;
     std::mt19937 random(3);
     REQUIRE(db.Call({"VSIM.CREATEINDEX", "i", "DIM", "48", "TYPE", type}) == "+OK");

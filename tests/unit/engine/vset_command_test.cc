@@ -267,6 +267,34 @@ TEST_CASE("VEMB RAW has Redis's forms") {
   CHECK(db("VEMB f a") == "[$3, $4]");
 }
 
+TEST_CASE("BIN: one bit a component, scores of the full vectors") {
+  EngineFixture db;
+  std::mt19937 random(2);
+  std::vector<std::vector<float>> vectors;
+  for (int i = 0; i < 150; ++i) {
+    vectors.push_back(RandomVector(&random, 70));
+    REQUIRE(db.Call({"VADD", "v", "FP32", Blob(vectors.back()), std::to_string(i), "BIN"}) == ":1");
+  }
+  CHECK(db("VINFO v").rfind("[+quant-type, +bin,", 0) == 0);
+  CHECK(db.Call({"VADD", "v", "FP32", Blob(vectors[0]), "x"}) ==
+        "-ERR asked quantization mismatch with existing vector set");
+  const std::vector<std::string> raw = SplitArray(db("VEMB v 3 RAW"));
+  REQUIRE(raw.size() == 3);
+  CHECK(raw[0] == "+bin");
+  REQUIRE(raw[1].size() == 1 + 16);  // two words of 64 bits
+  for (size_t i = 0; i < 70; ++i) {
+    CHECK((static_cast<unsigned char>(raw[1][1 + i / 8]) >> i % 8 & 1) == (vectors[3][i] > 0 ? 1 : 0));
+  }
+  const std::vector<float> query = RandomVector(&random, 70);
+  size_t best = 0;
+  for (size_t i = 1; i < vectors.size(); ++i) {
+    if (Cosine(query, vectors[i]) > Cosine(query, vectors[best])) best = i;
+  }
+  const auto reply = SplitArray(db.Call({"VSIM", "v", "FP32", Blob(query), "COUNT", "1", "WITHSCORES"}));
+  CHECK(reply[0] == "$" + std::to_string(best));
+  CHECK(std::stod(reply[1].substr(1)) == Approx((1 + Cosine(query, vectors[best])) / 2).margin(1e-6));
+}
+
 TEST_CASE("a zero vector is as far from everything as a right angle") {
   EngineFixture db;
   CHECK(db("VADD v VALUES 2 1 1 a") == ":1");

@@ -182,7 +182,7 @@ void CheckGenerations(ElementType type) {
 
 TEST_CASE("a generation gives back what was there", "[index][generation]") {
   for (const ElementType type :
-       {ElementType::kF32, ElementType::kF16, ElementType::kQ8, ElementType::kQ4}) {
+       {ElementType::kF32, ElementType::kF16, ElementType::kQ8, ElementType::kQ4, ElementType::kBin}) {
     INFO(ElementTypeName(type));
     CheckGenerations(type);
   }

@@ -208,6 +208,12 @@ TEST_CASE("code kernels give exact integer sums", "[index][kernels]") {
           CHECK(got8[r] == want8);
           CHECK(target->raw.q4_sum(q.data(), four[r], n) == want4);
           CHECK(target->raw.q8_sum(q.data(), four[r], n) == want8);
+          int32_t got1[4];
+          target->raw.bin_sum4(q.data(), four, n, got1);
+          int64_t want1 = 0;
+          for (size_t i = 0; i < n; ++i) want1 += four[r][i / 8] >> i % 8 & 1 ? q[i] : 0;
+          CHECK(got1[r] == want1);
+          CHECK(target->raw.bin_sum(q.data(), four[r], n) == want1);
         }
       }
     }
@@ -271,6 +277,14 @@ TEST_CASE("quantisers round, clip, and tell the sum of a query", "[index][kernel
       CHECK(std::abs((code - 7.5) / 4 - std::clamp(double{x[i]}, -1.875, 1.875)) <= 0.126);
       CHECK(std::abs((eight[i] - 127.5) / 100 - std::clamp(double{x[i]}, -1.275, 1.275)) <= 0.0051);
     }
+    std::vector<uint8_t> bits(n / 8);
+    double magnitude = 0;
+    CHECK(target->raw.encode_bin(x.data(), n, bits.data()) > 0);
+    for (size_t i = 0; i < n; ++i) {
+      CHECK((bits[i / 8] >> i % 8 & 1) == (x[i] >= 0 ? 1 : 0));
+      magnitude += std::abs(double{x[i]});
+    }
+    CHECK(target->raw.encode_bin(x.data(), n, bits.data()) == Approx(magnitude).epsilon(1e-5));
   }
 }
 
