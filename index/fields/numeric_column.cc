@@ -95,16 +95,15 @@ std::pair<size_t, size_t> NumericColumn::Within(const Run& run, const NumberRang
   return {static_cast<size_t>(low - begin), static_cast<size_t>(high - begin)};
 }
 
-NumericColumn::Places NumericColumn::Find(const NumberRange& range) const {
+NumericColumn::Places NumericColumn::Find(std::span<const NumberRange> ranges) const {
   const Order* order = order_.load(std::memory_order_acquire);
-  const auto [low, high] = Within(order->run, range);
-  return {std::span(order->run.slots).subspan(low, high - low), order->tail.Read()};
-}
-
-uint64_t NumericColumn::Estimate(const NumberRange& range) const {
-  const Order* order = order_.load(std::memory_order_acquire);
-  const auto [low, high] = Within(order->run, range);
-  uint64_t found = high - low;
+  Places places;
+  for (const NumberRange& range : ranges) {
+    const auto [low, high] = Within(order->run, range);
+    if (low == high) continue;
+    places.lists.push_back(std::span(order->run.slots).subspan(low, high - low));
+    places.estimate += high - low;
+  }
   // Of the tail, as much as a sample of it says.
   constexpr size_t kSample = 64;
   const std::span<const uint32_t> tail = order->tail.Read();
@@ -113,10 +112,14 @@ uint64_t NumericColumn::Estimate(const NumberRange& range) const {
   size_t inside = 0;
   for (size_t i = 0; i < tail.size(); i += step, ++looked) {
     double number = 0;
-    if (StateOf(tail[i], &number) == State::kNumber && range.Has(number)) ++inside;
+    if (StateOf(tail[i], &number) != State::kNumber) continue;
+    const auto has = [number](const NumberRange& range) { return range.Has(number); };
+    inside += std::any_of(ranges.begin(), ranges.end(), has) ? 1 : 0;
   }
-  if (looked != 0) found += (inside * tail.size() + looked - 1) / looked;
-  return std::min(found, count());
+  if (looked != 0) places.estimate += (inside * tail.size() + looked - 1) / looked;
+  places.lists.push_back(tail);
+  places.estimate = std::min<uint64_t>(places.estimate, count());
+  return places;
 }
 
 size_t NumericColumn::bytes() const {

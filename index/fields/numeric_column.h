@@ -45,14 +45,12 @@ class NumericColumn {
     return State::kNumber;
   }
 
-  // Where slots with a number in `range` may be.
+  // Where slots with a number in one of `ranges` may be, and about how many there are.
   struct Places {
-    std::span<const uint32_t> run;
-    std::span<const uint32_t> tail;  // with any number
+    std::vector<std::span<const uint32_t>> lists;
+    uint64_t estimate = 0;
   };
-  Places Find(const NumberRange& range) const;
-  // About how many elements have a number in the range.
-  uint64_t Estimate(const NumberRange& range) const;
+  Places Find(std::span<const NumberRange> ranges) const;
   const PostingList& in_json() const { return in_json_; }
   // Elements that have the field.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }

@@ -66,7 +66,7 @@ uint32_t SlotFilter::Compile(uint32_t at) {
     test.constant = ConstantAt(at).AsBool();
   } else if (column != nullptr && column->tag) {
     test.kind = TestKind::kTag;
-    test.ids = MatchingIds(at, *column->tag);
+    if (node.height <= kAskedHeightMax) test.ids = MatchingIds(at, *column->tag);
     const uint32_t values = column->tag->values().end();
     if (values <= kAnswersMax) test.answers.resize(values);
   } else if (node.op == FilterOp::kAnd || node.op == FilterOp::kOr) {

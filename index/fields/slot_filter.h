@@ -71,6 +71,8 @@ class SlotFilter {
 
  private:
   enum class TestKind : uint8_t { kConstant, kAnd, kOr, kNot, kTag, kRanges, kComputed, kUnknown };
+  // Taller parts are not asked about every value that may match.
+  static constexpr uint16_t kAskedHeightMax = 16;
   static constexpr uint8_t kAnswerNo = 1;
   static constexpr uint8_t kAnswerYes = 2;
   struct TestNode {

@@ -12,6 +12,7 @@ namespace {
 // Dictionaries up to this size are asked value by value.
 constexpr uint32_t kSweepMax = 512;
 constexpr size_t kArraysMax = 4096;
+constexpr size_t kRangesMax = 4096;
 
 JsonValue Number(double number) { return {JsonKind::kNumber, number, {}}; }
 JsonValue String(std::string_view text) { return {JsonKind::kString, 0, text}; }
@@ -147,19 +148,21 @@ SlotFilter::Ids SlotFilter::PossibleIds(uint32_t at, const TagColumn& column) {
   }
 }
 
+// The values that match, in order, or those of a tall tree that may.
 SlotFilter::Ids SlotFilter::MatchingIds(uint32_t at, const TagColumn& column) {
   const auto field = static_cast<uint16_t>(std::countr_zero(Node(at).uses));
   const uint32_t end = column.values().end();
-  Ids ids;
-  if (end - kFirstValueId > kSweepMax) {
-    ids = PossibleIds(at, column);
-    if (!ids) return std::nullopt;
+  const bool tall = Node(at).height > kAskedHeightMax;
+  Ids ids = PossibleIds(at, column);
+  if (ids) {
     std::sort(ids->begin(), ids->end());
     ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
   } else {
+    if (tall || end - kFirstValueId > kSweepMax) return std::nullopt;
     ids.emplace();
     for (uint32_t id = kFirstValueId; id < end; ++id) ids->push_back(id);
   }
+  if (tall) return ids;
   std::erase_if(*ids, [&](uint32_t id) {
     return !AskValue(at, field, column.values().At(id).AsJson());
   });
@@ -177,6 +180,7 @@ SlotFilter::Ranges SlotFilter::RangesOf(uint32_t at) {
       left->insert(left->end(), right->begin(), right->end());
       return left;
     }
+    if (left->size() * right->size() > kRangesMax) return std::nullopt;
     std::vector<NumberRange> both;
     for (const NumberRange& a : *left) {
       for (const NumberRange& b : *right) {
@@ -233,16 +237,11 @@ std::optional<SlotFilter::Lists> SlotFilter::ListsOfNumbers(uint32_t at,
                                                             const NumericColumn& column) {
   const Ranges ranges = RangesOf(at);
   if (!ranges) return std::nullopt;
+  NumericColumn::Places places = column.Find(*ranges);
   Lists lists;
-  for (size_t i = 0; i < ranges->size(); ++i) {
-    const NumericColumn::Places places = column.Find((*ranges)[i]);
-    lists.spans.push_back(places.run);
-    // Each range's reading of the tail may be of a later order than the others': take all.
-    lists.spans.push_back(places.tail);
-    lists.upper += column.Estimate((*ranges)[i]);
-  }
+  lists.spans = std::move(places.lists);
   lists.spans.push_back(column.in_json().Read());
-  lists.upper = std::min(lists.upper + lists.spans.back().size(), column.count());
+  lists.upper = places.estimate + lists.spans.back().size();
   return lists;
 }
 

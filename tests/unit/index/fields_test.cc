@@ -142,6 +142,15 @@ TEST_CASE("fields: many values, the sorted run and thinned lists") {
                              ".n == null", ".n + 0 < 100", ".n > 5 - 2 and .t == 'v' and 1"}) {
       CheckExpression(text, *fields.table(), attributes, &tally);
     }
+    std::string chain = ".t == 'v0'";
+    std::string numbers = ".n == 0";
+    for (int i = 1; i < 300; ++i) {
+      chain += " or .t == 'v" + std::to_string(i * 3) + "'";
+      numbers += " or .n == " + std::to_string(i * 7);
+    }
+    CheckExpression(chain, *fields.table(), attributes, &tally);
+    CheckExpression("(" + chain + ") and (" + numbers + ")", *fields.table(), attributes, &tally);
+    CheckExpression("(" + numbers + ") and (" + numbers + ")", *fields.table(), attributes, &tally);
     // Lists stay in proportion to what is there.
     const TagColumn& tags = *fields.table()->Find("t")->tag;
     size_t entries = 0;

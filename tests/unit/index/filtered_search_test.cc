@@ -260,7 +260,8 @@ TEST_CASE("filtered search while elements come, change and go", "[index][filter]
   REQUIRE(index->SetFields({{"g", FieldKind::kTag}, {"n", FieldKind::kNumeric}}).ok());
   constexpr int kNames = 6000;
   const auto attributes = [](int i, uint64_t version) {
-    return "{\"g\":\"" + std::to_string(i % 7) + "\",\"n\":" + std::to_string(version % 100) + "}";
+    return "{\"g\":\"" + std::to_string(i % 7) + "\",\"n\":" + std::to_string(version % 100) + ",\"u\":" +
+           std::to_string(version % 100) + "}";
   };
   Random seed(1);
   for (int i = 0; i < kNames; ++i) Put(index.get(), std::to_string(i), RandomVector(&seed, 8), attributes(i, 0));
@@ -294,6 +295,7 @@ TEST_CASE("filtered search while elements come, change and go", "[index][filter]
           }
         }
         if (step % 50 == 0) index->RepairStep(256, RepairWhen::kNow);
+        if (step % 20 == 0) index->BuildFields(300);
       }
     });
   }
@@ -303,7 +305,7 @@ TEST_CASE("filtered search while elements come, change and go", "[index][filter]
       while (!stop.load()) {
         const uint64_t group = random.Below(7);
         const bool ranged = random.Below(2) == 0;
-        const std::string text = ".g == '" + std::to_string(group) + "'" + (ranged ? " and .n < 50" : "");
+        const std::string text = ".g == '" + std::to_string(group) + "'" + (ranged ? random.Below(2) == 0 ? " and .n < 50" : " and .u < 50" : "");
         auto where = FilterExpression::Parse(text);
         SearchParams params;
         params.where_or_null = &*where;
@@ -330,10 +332,13 @@ TEST_CASE("filtered search while elements come, change and go", "[index][filter]
   threads[2].join();
   threads[3].join();
   CHECK(wrong.load() == 0);
+  while (index->BuildFields(1000)) {
+  }
+  CHECK(index->Info().automatic_fields == std::vector<std::string>{"u"});
   RepairAll(index.get());
   CHECK(index->CheckInvariants().ToString() == "OK");
   // At rest every count is that of the attributes.
-  for (const char* text : {".g == '6'", ".g == '3'", ".n < 50", ".g == '2' and .n >= 50", "not .n == 0"}) {
+  for (const char* text : {".g == '6'", ".g == '3'", ".n < 50", ".g == '2' and .n >= 50", ".u < 20 or .n > 90", "not .n == 0"}) {
     auto where = FilterExpression::Parse(text);
     uint64_t expected = 0;
     index->ForEach(0, UINT32_MAX, [&](const VectorIndex::VisitedElement& e) { expected += where->Matches(e.view.attr); });
