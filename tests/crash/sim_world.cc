@@ -42,7 +42,7 @@ std::map<std::string, std::string> ElementsOf(const VectorIndex& index) {
 }
 
 std::span<const std::span<const CommandSpec>> Families() {
-  static const std::span<const CommandSpec> families[] = {VectorCommands()};
+  static const std::span<const CommandSpec> families[] = {GenericCommands(), VectorCommands()};
   return families;
 }
 
@@ -480,6 +480,7 @@ void SimWorld::VectorCommit() {
     return;
   }
   if (!found->second.is_object) return;
+  if (random_.Below(10) == 0) return CopyCommit(worker, key);
   auto& elements = found->second.elements;
   const std::string name = "e" + std::to_string(random_.Below(12));
   if (elements.contains(name) && random_.Below(3) == 0) {
@@ -501,6 +502,19 @@ void SimWorld::VectorCommit() {
   // A full disk may refuse the slab of a new slot.
   if (RunCommand(worker, words)[0] == ':') return;
   before ? static_cast<void>(elements[name] = *before) : static_cast<void>(elements.erase(name));
+}
+
+void SimWorld::CopyCommit(unsigned worker, const std::string& key) {
+  const std::string to = "vectors:" + std::to_string(random_.Below(3));
+  if (to == key) return;
+  const auto old = model_.now.find({0, to});
+  const std::optional<Value> before =
+      old == model_.now.end() ? std::nullopt : std::optional(old->second);
+  model_.now[{0, to}] = Value(model_.now[{0, key}]);
+  // A full disk may refuse the copy's files.
+  if (RunCommand(worker, {"COPY", key, to, "REPLACE"}) == ":1\r\n") return;
+  before ? static_cast<void>(model_.now[{0, to}] = *before)
+         : static_cast<void>(model_.now.erase({0, to}));
 }
 
 void SimWorld::ChangeElement(Txn& txn, const KeyRef& key, SlotObject* object, Value* value) {

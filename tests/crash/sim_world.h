@@ -114,6 +114,7 @@ class SimWorld {
   void RenameKey(Txn& txn, uint32_t db, const std::string& from, const std::string& to);
   void ObjectCommit();
   void VectorCommit();
+  void CopyCommit(unsigned worker, const std::string& key);  // of a vector index
   std::string RunCommand(unsigned worker, const std::vector<std::string>& words);
   void ChangeElement(Txn& txn, const KeyRef& key, class SlotObject* object, Value* value);
   void WholeKeyspaceCommit(Txn& txn);

@@ -116,7 +116,7 @@ class Copier(threading.Thread):
             with servers.Connection(self.port) as connection:
                 while connection.value("COPY", "index", "busy", "REPLACE") == 1:
                     self.copies += 1
-                    words = ["TYPE", self.random.choice(["F32", "F16", "Q8", "Q4"]), "M", self.random.choice(["4", "16"])]
+                    words = ["TYPE", self.random.choice(["F32", "F16", "Q8", "Q4", "BIN"]), "M", self.random.choice(["4", "16"])]
                     reply = connection.value("VSIM.REBUILD", "index", *words)
                     self.rebuilds += 1 if reply == b"OK" or reply == "OK" else 0
         except (OSError, ConnectionError, servers.Incomplete):
