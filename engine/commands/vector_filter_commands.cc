@@ -53,7 +53,7 @@ void DeleteWhere(CommandContext& ctx) {
   const auto filter = args.ok() ? ParseFilter(&args) : std::nullopt;
   if (args.ok() && !args.done()) args.SyntaxError();
   if (!args.ok()) return FinishWithError(ctx, args.error());
-  const VectorSetRef set = IndexForLookup(ctx);
+  VectorSetRef set = IndexForLookup(ctx);
   if (!set) return;
   Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);
   const bool locked = ctx.client.in_exec;
@@ -61,7 +61,9 @@ void DeleteWhere(CommandContext& ctx) {
   for (uint32_t slot = 0; slot != kNoSlot;) {
     if (!locked) ctx.txn.LockStripe(stripe);
     if (!StillLinked(ctx, set)) {
-      slot = kNoSlot;
+      // Rebuilt meanwhile: from the start, in what has taken its place.
+      set = VectorSetOf(ctx.txn.Peek(ctx.db(), ctx.key()));
+      slot = set ? 0 : kNoSlot;
     } else {
       for (const auto& gone : set->index().DeleteMatching(*filter, kSliceSlots, kSliceDeletes, &slot)) {
         RecordChange(ctx, *set, VectorSet::DeleteChange(gone.slot, gone.name));
