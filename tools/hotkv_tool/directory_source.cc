@@ -25,6 +25,7 @@ IndexDefinition DefinitionOf(const VectorSet& set) {
   index.ef_construction = options.ef_construction;
   index.ef = options.ef_default;
   index.rerank = options.rerank;
+  index.fields = set.index().fields();
   return index;
 }
 

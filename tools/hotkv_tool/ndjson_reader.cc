@@ -75,10 +75,25 @@ Status CheckMembers(const Json& object, std::initializer_list<std::string_view> 
   return Status::Ok();
 }
 
+Status ReadFields(const Json& value, std::vector<FieldSpec>* out) {
+  out->clear();
+  const auto at = value.find("fields");
+  if (at == value.end()) return Status::Ok();
+  if (!at->is_object()) return Bad("\"fields\" must be an object");
+  for (const auto& [name, kind] : at->items()) {
+    FieldSpec field = {name, FieldKind::kTag};
+    if (kind == FieldKindName(FieldKind::kNumeric)) field.kind = FieldKind::kNumeric;
+    if (kind != FieldKindName(field.kind)) return Bad("a field is TAG or NUMERIC");
+    out->push_back(std::move(field));
+  }
+  const Status sound = CheckFields(*out);
+  return sound.ok() ? Status::Ok() : Bad(sound.message());
+}
+
 Status ReadDefinition(const Json& value, IndexDefinition* out) {
   if (!value.is_object()) return Bad("\"value\" of a vectorset must be an object");
   HOTKV_RETURN_IF_ERROR(
-      CheckMembers(value, {"dim", "metric", "type", "m", "ef_construction", "ef", "rerank"}));
+      CheckMembers(value, {"dim", "metric", "type", "m", "ef_construction", "ef", "rerank", "fields"}));
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "dim", kVectorDimMax, &out->dim));
   HOTKV_RETURN_IF_ERROR(ReadText(value, "metric", &out->metric));
@@ -87,6 +102,7 @@ Status ReadDefinition(const Json& value, IndexDefinition* out) {
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "ef_construction", kMax, &out->ef_construction));
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "ef", kMax, &out->ef));
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "rerank", kMax, &out->rerank));
+  HOTKV_RETURN_IF_ERROR(ReadFields(value, &out->fields));
   return out->dim == 0 ? Bad("\"dim\" is missing") : Status::Ok();
 }
 

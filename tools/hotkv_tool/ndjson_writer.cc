@@ -70,6 +70,14 @@ void AppendIndex(const Record& record, std::string* out) {
   if (index.ef_construction != 0) AppendNumber("ef_construction", index.ef_construction, out);
   if (index.ef != 0) AppendNumber("ef", index.ef, out);
   if (index.rerank != 0) AppendNumber("rerank", index.rerank, out);
+  if (!index.fields.empty()) {
+    *out += ",\"fields\":{";
+    for (const FieldSpec& field : index.fields) {
+      if (out->back() != '{') out->push_back(',');
+      *out += "\"" + field.name + "\":\"" + std::string(FieldKindName(field.kind)) + "\"";
+    }
+    out->push_back('}');
+  }
   *out += "}}\n";
 }
 

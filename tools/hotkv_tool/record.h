@@ -10,8 +10,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/result.h"
+#include "index/fields/field_spec.h"
 
 namespace hotkv {
 
@@ -31,6 +33,7 @@ struct IndexDefinition {
   uint32_t ef_construction = 0;
   uint32_t ef = 0;
   uint32_t rerank = 0;
+  std::vector<FieldSpec> fields = {};
   bool operator==(const IndexDefinition&) const = default;
 };
 

@@ -17,6 +17,9 @@ void MakeCreateIndex(const Record& record, CommandLine* line) {
   AddOption("EF_CONSTRUCTION", index.ef_construction, line);
   AddOption("EF", index.ef, line);
   AddOption("RERANK", index.rerank, line);
+  if (index.fields.empty()) return;
+  line->Add("FIELDS").AddNumber(index.fields.size());
+  for (const FieldSpec& field : index.fields) line->Add(field.name).Add(FieldKindName(field.kind));
 }
 
 }  // namespace

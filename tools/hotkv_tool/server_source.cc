@@ -60,6 +60,14 @@ IndexDefinition DefinitionFrom(const RespValue& info) {
   index.ef_construction = NumberField(info, "ef_construction");
   index.ef = NumberField(info, "ef");
   index.rerank = NumberField(info, "rerank");
+  for (size_t i = 0; i + 1 < info.items.size(); i += 2) {
+    if (info.items[i].text != "fields") continue;
+    const std::vector<RespValue>& fields = info.items[i + 1].items;
+    for (size_t f = 0; f + 1 < fields.size(); f += 2) {
+      const bool numeric = fields[f + 1].text == FieldKindName(FieldKind::kNumeric);
+      index.fields.push_back({std::string(fields[f].text), numeric ? FieldKind::kNumeric : FieldKind::kTag});
+    }
+  }
   return index;
 }
 

@@ -53,6 +53,9 @@ TEST_CASE("ndjson: the forms of the page") {
   CHECK(r.kind == RecordKind::kIndex);
   CHECK(r.index == IndexDefinition{3, "L2", "F32", 8, 9, 10, 11});
 
+  r = Parse(R"({"key":"d","type":"vectorset","value":{"dim":3,"fields":{"g":"TAG","year":"NUMERIC"}}})");
+  CHECK(r.index.fields == std::vector<FieldSpec>{{"g", FieldKind::kTag}, {"year", FieldKind::kNumeric}});
+
   r = Parse(R"({"index":"d","id":"a","vector":[1,0,-0.5e1],"attr":{"z":1,"a":[true,null]}})");
   CHECK(r.kind == RecordKind::kVector);
   CHECK(r.key == "d");
@@ -84,6 +87,9 @@ TEST_CASE("ndjson: what is wrong is named") {
   CHECK_THAT(ErrorOf(R"({"key":"k","value":"v","expire_at_ms":9223372036854775808})"), Contains("\"expire_at_ms\""));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"metric":"L2"}})"), Contains("\"dim\" is missing"));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":32769}})"), Contains("\"dim\""));
+  CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"fields":["g"]}})"), Contains("\"fields\""));
+  CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"fields":{"g":"TEXT"}}})"), Contains("TAG or NUMERIC"));
+  CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"fields":{"a.b":"TAG"}}})"), Contains("name"));
   CHECK_THAT(ErrorOf(R"({"index":"d","id":"a","vector":[1,"2"]})"), Contains("no number"));
   CHECK_THAT(ErrorOf(R"({"index":"d","id":"a","vector":[1,1e39]})"), Contains("beyond float32"));
   CHECK_THAT(ErrorOf(R"({"index":"d","id":"a","vector":[]})"), Contains("empty"));
