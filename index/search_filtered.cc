@@ -38,6 +38,8 @@ constexpr double kHopTestsMax = 240;
 constexpr double kHopLinkCost = 10;
 constexpr double kTwoHopShareMin = 0.05;
 constexpr double kShareMin = 0.002;
+// Keeping more nodes in order costs more than it finds.
+constexpr uint32_t kWalkPoolMax = 4096;
 
 SlotMarks& MyMarks() {
   thread_local SlotMarks marks;
@@ -170,7 +172,8 @@ std::vector<ScoredSlot> VectorIndex::Impl::FindMatching(const SearchJob& job) co
     const double share = ShareOf(estimate);
     SearchJob walk = job;
     walk.ef = std::max(job.want + 2, static_cast<uint32_t>(job.ef * std::sqrt(share)));
-    walk.pool = std::max(job.ef, static_cast<uint32_t>(2 * walk.ef / share));
+    walk.pool = std::clamp(static_cast<uint32_t>(2 * walk.ef / share), job.ef,
+                           std::max(kWalkPoolMax, job.ef));
     walk.expected_share = job.params.plan == SearchPlan::kChoose ? share : 0;
     bool full = false;
     found = WalkFor(walk, &full);
