@@ -24,6 +24,32 @@ constexpr double kScanSelectivityMax = 0.02;
 constexpr uint32_t kRowsAhead = 4;
 constexpr size_t kPrefetchBytesMax = 4096;
 constexpr float kRerankDeviations = 3;
+// Candidates that 4-bit codes put a little too far away would be missed at small depths, most of all
+// among vectors that lie close together.
+constexpr uint32_t kQ4EfMargin = 8;
+
+// How far the codes' distances were off among the candidates that have been scored so far. Elements
+// that share a direction share a part of their error, and more of it than theory has for independent
+// ones.
+class CodeErrors {
+ public:
+  void Add(float error) {
+    ++count_;
+    const float step = error - mean_;
+    mean_ += step / static_cast<float>(count_);
+    squares_ += step * (error - mean_);
+  }
+  float mean() const { return mean_; }
+  float Deviation(float expected) const {
+    return count_ < 2 ? expected
+                      : std::max(expected, std::sqrt(squares_ / static_cast<float>(count_ - 1)));
+  }
+
+ private:
+  uint32_t count_ = 0;
+  float mean_ = 0;
+  float squares_ = 0;  // of the distances from the mean
+};
 
 // Elements may go, or change, between being found and being returned; then the search is done again.
 constexpr int kSearchAttempts = 3;
@@ -75,7 +101,8 @@ SearchGate::Parts VectorIndex::Impl::GateParts() const {
 
 uint32_t VectorIndex::Impl::EfFor(const SearchParams& params, uint32_t want) const {
   const uint32_t by_default = ef_default_.load(std::memory_order_relaxed);
-  return std::max(params.ef != 0 ? params.ef : by_default, want);
+  const uint32_t margin = options_.type == ElementType::kQ4 ? kQ4EfMargin : 0;
+  return std::max(params.ef != 0 ? params.ef : by_default, want) + margin;
 }
 
 bool VectorIndex::Impl::ScanIsBetter(const SearchJob& job) const {
@@ -150,18 +177,20 @@ std::vector<ScoredSlot> VectorIndex::Impl::Rerank(const Prepared& query,
   std::vector<Found>
       found;  // walk distances; until the end a heap of the best, the farthest on top
   found.reserve(std::max<size_t>(least, want) + 1);
+  CodeErrors errors;
   for (size_t i = 0; i < std::min<size_t>(kRowsAhead, least); ++i)
     PrefetchVector(candidates[i].slot);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& c = candidates[i];
     if (i >= least) {
       if (count != 0) break;
-      const float slack = kRerankDeviations * codec_.Deviation(query.view, rows()->Row(c.slot));
-      if (c.distance - slack > found.front().distance) break;
+      const float slack = kRerankDeviations * errors.Deviation(codec_.Deviation(query.view, rows()->Row(c.slot)));
+      if (c.distance + errors.mean() - slack > found.front().distance) break;
     }
     if (i + kRowsAhead < candidates.size()) PrefetchVector(candidates[i + kRowsAhead].slot);
     Found scored = {0, c.slot};
     ExactWalkDistances(query, &c.slot, 1, &scored.distance);
+    errors.Add(scored.distance - c.distance);
     if (found.size() == want) {
       if (!Closer(scored, found.front())) continue;
       std::pop_heap(found.begin(), found.end(), Closer);
