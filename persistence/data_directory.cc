@@ -14,6 +14,7 @@
 #include "engine/base/crash_point.h"
 #include "engine/base/log.h"
 #include "engine/base/rule_switch.h"
+#include "engine/types/background_job.h"
 
 namespace hotkv {
 
@@ -88,7 +89,11 @@ void DataDirectory::Run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kBackgroundNice);
   for (;;) {
     std::shared_ptr<SnapshotJob> job;
-    const bool worked = Work(Clock::NowMs());
+    bool worked = false;
+    {
+      std::lock_guard work(work_mutex_);
+      worked = Work(Clock::NowMs());
+    }
     {
       std::unique_lock lock(mutex_);
       if (stop_) return;
@@ -187,6 +192,8 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
   }
   std::shared_ptr<SnapshotJob> ended;
   std::unique_lock lock(mutex_);
+  // While the log does not count, writes are refused: they are not to wait for long.
+  const bool log_begins = running_.why == SnapshotWhy::kLogBegins;
   ended = std::move(job_);
   if (status.code() == Code::kCancelled) {
     waiting_.push_front(running_);
@@ -207,7 +214,8 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
     retry_pause_ms_ = 0;
     retry_after_ms_ = 0;
   } else {
-    retry_pause_ms_ = std::clamp(2 * retry_pause_ms_, kRetryPauseMsMin, kRetryPauseMsMax);
+    retry_pause_ms_ = log_begins ? kRetryPauseMsMin
+                                 : std::clamp(2 * retry_pause_ms_, kRetryPauseMsMin, kRetryPauseMsMax);
     retry_after_ms_ = now_ms + retry_pause_ms_;
   }
   lock.unlock();
@@ -369,6 +377,13 @@ void DataDirectory::UpdateDenial() {
   } else if (log_->era() == 0) {
     std::lock_guard lock(mutex_);
     if (stop_writes_on_error_ && !save_points_.empty()) reason = last_snapshot_error_;
+  } else {
+    std::unique_lock lock(mutex_);
+    reason = last_snapshot_error_;
+    lock.unlock();
+    // Switched on, but the snapshot that it goes on from cannot be made: what is logged would not be
+    // recovered. (Asked in this order, since the catalog may be waiting for its disk.)
+    if (!reason.empty() && LogCounts()) reason.clear();
   }
   if (reason != engine_->disk_denied_reason()) engine_->SetDiskDenied(reason);
 }
@@ -429,18 +444,51 @@ Status DataDirectory::ChangeReplicationId() {
   return Status::Ok();
 }
 
-Status DataDirectory::Reload() {
-  HOTKV_ASSIGN_OR_RETURN(auto fresh, Recovery::Inspect(env_, paths_, catalog_->Read()));
+// Nobody but the registry and the keys has a hold of an object. Commands that read without a lock
+// have; so has one whose insert is prepared, and a rebuild.
+bool DataDirectory::ObjectsAreIdle() const {
+  constexpr uint32_t kRegistryKeyAndHere = 3;
+  const std::vector<ObjectRef<Object>> all = engine_->objects().All();
+  return std::all_of(all.begin(), all.end(), [](const ObjectRef<Object>& object) {
+    return object->refs() <= kRegistryKeyAndHere;
+  });
+}
+
+void DataDirectory::EmptyKeyspace() {
   Keyspace& keyspace = engine_->keyspace();
   for (uint32_t i = 0; i < keyspace.stripe_count(); ++i) {
     for (uint32_t db = 0; db < keyspace.databases(); ++db) {
-      if (Table* table = keyspace.TakeTable(keyspace.stripe(i), db)) Keyspace::FreeTable(table);
+      Table* table = keyspace.TakeTable(keyspace.stripe(i), db);
+      if (table == nullptr) continue;
+      // The objects must be closed before they are opened again; the table itself may still be
+      // looked at by a worker that stopped in a prefetch pass.
+      Keyspace::DestroyEntries(table);
+      engine_->reclaim().Retire([table] { Table::Free(table); });
     }
   }
   for (const ObjectRef<Object>& object : engine_->objects().All()) {
     engine_->objects().Take(object->id());
   }
-  return fresh->Load(engine_, 1);
+}
+
+Status DataDirectory::Reload() {
+  const std::unique_lock work(work_mutex_, std::try_to_lock);
+  if (!work.owns_lock() || job_ != nullptr || !unpublished_.empty()) {
+    return Status(Code::kBusy, "files are being written just now");
+  }
+  BackgroundJobs* jobs = engine_->background_jobs_or_null();
+  if (jobs != nullptr && !jobs->TryPause()) {
+    return Status(Code::kBusy, "an index is worked on just now");
+  }
+  const auto load = [this]() -> Status {
+    if (!ObjectsAreIdle()) return Status(Code::kBusy, "an index is in use just now");
+    HOTKV_ASSIGN_OR_RETURN(auto fresh, Recovery::Inspect(env_, paths_, catalog_->Read()));
+    EmptyKeyspace();
+    return fresh->Load(engine_, 1);
+  };
+  const Status status = load();
+  if (jobs != nullptr) jobs->Resume();
+  return status;
 }
 
 DirectoryStatus DataDirectory::GetStatus() const {

@@ -153,7 +153,8 @@ class DataDirectory {
   void SetStopWritesOnSnapshotError(bool stop);
   Status ChangeReplicationId();
   // DEBUG RELOAD: empties the keyspace and loads it again. All workers are stopped; what is to come
-  // back is durable.
+  // back is durable. kBusy, and nothing has changed: a snapshot is under way, or somebody works on
+  // an object - a command that waits for the workers to go on among them. Let them, then try again.
   Status Reload();
 
   // The log is on and goes on from something that is durable: what it holds will be recovered.
@@ -198,6 +199,8 @@ class DataDirectory {
   void Periodic(int64_t now_ms);
   void CheckTriggers(int64_t now_ms);
   void CheckpointObjects();
+  bool ObjectsAreIdle() const;
+  void EmptyKeyspace();
   Status PublishGenerations();
   std::string RandomHex(size_t digits);
   uint64_t RandomNumber();
@@ -224,6 +227,7 @@ class DataDirectory {
   int64_t next_periodic_ms_ = 0;
   int64_t retry_after_ms_ = 0;
   int64_t retry_pause_ms_ = 0;
+  std::mutex work_mutex_;  // held by that thread while it works, and by Reload: objects change hands
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -26,9 +26,9 @@ Result<std::unique_ptr<CatalogStore>> OpenLmdb(const std::string& path, bool cre
 
 // A start that is refused names the way out: what is damaged can be looked at, cut and salvaged.
 Status WithAdvice(Status status, const std::string& root) {
-  if (status.code() != Code::kCorruption) return status;
+  if (status.code() != Code::kCorruption && status.code() != Code::kNotFound) return status;
   Status advised(
-      Code::kCorruption,
+      status.code(),
       fmt::format("{}. To see all that is damaged: hotkv-tool verify --dir {}; to save what is not: "
                   "hotkv-tool export --salvage --dir {} --output FILE; see also hotkv-tool repair "
                   "and docs/operations.md",
@@ -118,7 +118,16 @@ Status DataDirectory::CheckForeignFiles(bool has_catalog) const {
 Status DataDirectory::OpenCatalog() {
   HOTKV_ASSIGN_OR_RETURN(const bool has_file, env_->Exists(paths_.catalog));
   const bool own_store = options_.open_catalog == nullptr;
-  if (own_store) HOTKV_RETURN_IF_ERROR(CheckForeignFiles(has_file));
+  if (own_store) {
+    // An empty file is what a first start leaves that ended early; opening it would fill it.
+    bool has_catalog = false;
+    if (has_file) {
+      HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(paths_.catalog, OpenMode::kRead));
+      HOTKV_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+      has_catalog = size != 0;
+    }
+    HOTKV_RETURN_IF_ERROR(CheckForeignFiles(has_catalog));
+  }
   auto store = own_store ? OpenLmdb(paths_.catalog, !has_file)
                          : options_.open_catalog(paths_.catalog, !has_file);
   if (!store.ok()) return store.status();

@@ -45,6 +45,8 @@ if(TARGET hotkv-server)
 
   hotkv_process_test(golden_vectors 120 ${CMAKE_CURRENT_SOURCE_DIR}/golden/vectors.py ${server})
   hotkv_process_test(manners 600 ${CMAKE_CURRENT_SOURCE_DIR}/process/manners.py ${server})
+  hotkv_process_test(storm 300 ${CMAKE_CURRENT_SOURCE_DIR}/process/storm.py ${server})
+  set_tests_properties(storm PROPERTIES PROCESSORS 2)
   hotkv_process_test(kill9 900 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py ${server} --rounds ${kill_rounds} --seed 1)
   set_tests_properties(kill9 PROPERTIES PROCESSORS 2)
   hotkv_process_test(vector_kill9 300 ${CMAKE_CURRENT_SOURCE_DIR}/crash/vector_kill9.py ${server} --rounds 6)

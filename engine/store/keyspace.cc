@@ -131,10 +131,14 @@ void Keyspace::SwapTables(Stripe& stripe, uint32_t a, uint32_t b) {
   slot_b.store(table_a, std::memory_order_release);
 }
 
-void Keyspace::FreeTable(Table* table) {
+void Keyspace::DestroyEntries(Table* table) {
   for (uint32_t c = 0; c < table->chunk_count(); ++c) {
     table->ForEachInChunk(c, [](Entry** slot) { Entry::Destroy(*slot); });
   }
+}
+
+void Keyspace::FreeTable(Table* table) {
+  DestroyEntries(table);
   Table::Free(table);
 }
 

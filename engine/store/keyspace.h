@@ -87,7 +87,8 @@ class Keyspace {
   // The database's table of this stripe is taken out (null if none) for the caller to free lazily with FreeTable.
   Table* TakeTable(Stripe& stripe, uint32_t db);
   void SwapTables(Stripe& stripe, uint32_t a, uint32_t b);
-  static void FreeTable(Table* table);  // with its entries
+  static void DestroyEntries(Table* table);  // their places are not cleared: the table is of no use then
+  static void FreeTable(Table* table);       // with its entries
 
   StripeExtra& ExtraOf(Stripe& stripe);
   bool DbInUse(const Stripe& stripe, uint32_t db) const {

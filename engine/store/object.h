@@ -35,6 +35,8 @@ class Object {
   // to the object. True when nothing is left and the key should go.
   virtual bool RemoveEnded(size_t /*max*/, std::vector<std::string>* /*changes*/) { return false; }
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // How many hold it. Falls at any time; rises only by somebody who can reach it.
+  uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
   void Unref() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }

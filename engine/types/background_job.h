@@ -19,6 +19,9 @@ class BackgroundJobs {
  public:
   virtual ~BackgroundJobs() = default;
   virtual void Add(std::unique_ptr<BackgroundJob> job) = 0;  // any thread
+  // From now until Resume, by the same thread, nothing is done to any object. False: something is being done just now.
+  virtual bool TryPause() { return true; }
+  virtual void Resume() {}
 };
 
 }  // namespace hotkv

@@ -64,6 +64,7 @@ void Upkeep::Stop() {
 }
 
 bool Upkeep::Round() {
+  std::lock_guard<std::mutex> round(round_mutex_);
   bool more = StepJobs();
   for (const ObjectRef<Object>& object : engine_->objects().All()) {
     auto* durable = dynamic_cast<DurableObject*>(object.get());

@@ -22,6 +22,8 @@ class Upkeep : public BackgroundJobs {
   void Start();
   void Stop();  // jobs that are not done are given up
   void Add(std::unique_ptr<BackgroundJob> job) override;
+  bool TryPause() override { return round_mutex_.try_lock(); }
+  void Resume() override { round_mutex_.unlock(); }
   bool Round();  // one turn of everything; true while there is more to do. By Run, or a test without Start
 
  private:
@@ -29,6 +31,7 @@ class Upkeep : public BackgroundJobs {
   bool StepJobs();
 
   Engine* const engine_;
+  std::mutex round_mutex_;  // held for each round
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;                                  // guarded by mutex_

@@ -26,6 +26,7 @@ namespace acl = acl_category;
 
 constexpr size_t kDigestDigits = 40;
 constexpr std::chrono::milliseconds kPollInterval{1};
+constexpr std::chrono::seconds kReloadPatience{10};
 
 std::string DigestText(uint64_t digest) { return fmt::format("{:0{}x}", digest, kDigestDigits); }
 
@@ -80,29 +81,6 @@ void SetActiveExpire(CommandContext& ctx) {
 
 // --- loading again ---
 
-// The disk, once this worker has the whole keyspace; null: answered with an error. What follows
-// waits for the disk with everybody stopped, as in Redis: between saving and loading nothing may
-// change.
-DurabilityControl* DiskForReload(CommandContext& ctx) {
-  DurabilityControl* disk = ServerOf(ctx).durability_or_null();
-  if (disk == nullptr) {
-    ctx.reply.Error("ERR this server keeps nothing on disk");
-  } else if (ctx.client.in_exec) {
-    ctx.reply.Error("ERR loading again isn't allowed in a transaction");
-  } else {
-    TakeWholeKeyspace(ctx);
-    return disk;
-  }
-  return nullptr;
-}
-
-void ReloadFrom(CommandContext& ctx, DurabilityControl& disk) {
-  const Status status = disk.Reload();
-  status.ok() ? ctx.reply.Ok()
-              : ctx.reply.Error("ERR Error trying to load the RDB dump, check server logs: " +
-                                status.message());
-}
-
 // Takes a snapshot; false: answered with an error.
 bool SnapshotNow(CommandContext& ctx, DurabilityControl& disk) {
   const Result<uint64_t> snapshot = disk.BeginSnapshot(SnapshotReason::kSave);
@@ -135,6 +113,31 @@ bool SyncLogNow(CommandContext& ctx, DurabilityControl& disk) {
   return true;
 }
 
+// Brings the keyspace to disk with `save` (false: answered with an error) and loads it again, with
+// everybody stopped from the one to the other, as in Redis: nothing may change between them. Where
+// somebody stopped while he held an object, he is let go on, and all of it is done again.
+template <typename Save>
+void LoadAgain(CommandContext& ctx, Save&& save) {
+  DurabilityControl* disk = ServerOf(ctx).durability_or_null();
+  if (disk == nullptr) return ctx.reply.Error("ERR this server keeps nothing on disk");
+  if (ctx.client.in_exec) {
+    return ctx.reply.Error("ERR loading again isn't allowed in a transaction");
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kReloadPatience;
+  for (;;) {
+    TakeWholeKeyspace(ctx);
+    if (!save(*disk)) return;
+    const Status status = disk->Reload();
+    if (status.ok()) return ctx.reply.Ok();
+    if (status.code() != Code::kBusy || std::chrono::steady_clock::now() > deadline) {
+      return ctx.reply.Error("ERR Error trying to load the RDB dump, check server logs: " +
+                             status.message());
+    }
+    ctx.txn.CommitAndUnlock();
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
 void Reload(CommandContext& ctx) {
   const bool save = ctx.argc() == 2;
   for (size_t i = 2; i < ctx.argc(); ++i) {
@@ -142,18 +145,18 @@ void Reload(CommandContext& ctx) {
       return ctx.reply.Error("ERR DEBUG RELOAD only supports the NOSAVE option.");
     }
   }
-  DurabilityControl* disk = DiskForReload(ctx);
-  if (disk == nullptr) return;
-  if (save && !SnapshotNow(ctx, *disk)) return;
-  if (!save && disk->GetStatus().log_on && !SyncLogNow(ctx, *disk)) return;
-  ReloadFrom(ctx, *disk);
+  LoadAgain(ctx, [&](DurabilityControl& disk) {
+    if (save) return SnapshotNow(ctx, disk);
+    return !disk.GetStatus().log_on || SyncLogNow(ctx, disk);
+  });
 }
 
 void LoadAof(CommandContext& ctx) {
-  DurabilityControl* disk = DiskForReload(ctx);
-  if (disk == nullptr) return;
-  if (!disk->GetStatus().log_on) return ctx.reply.Error("ERR appendonly is disabled");
-  if (SyncLogNow(ctx, *disk)) ReloadFrom(ctx, *disk);
+  LoadAgain(ctx, [&](DurabilityControl& disk) {
+    if (disk.GetStatus().log_on) return SyncLogNow(ctx, disk);
+    ctx.reply.Error("ERR appendonly is disabled");
+    return false;
+  });
 }
 
 void ChangeReplicationId(CommandContext& ctx) {

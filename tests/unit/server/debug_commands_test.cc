@@ -1,3 +1,6 @@
+#include <atomic>
+#include <thread>
+
 #include "tests/unit/server/command_rig.h"
 
 namespace hotkv {
@@ -154,6 +157,24 @@ TEST_CASE("DEBUG RELOAD: failures are answered, and nothing is loaded after a fa
   CHECK(rig("DEBUG RELOAD NOSAVE") ==
         "-ERR Error trying to load the RDB dump, check server logs: bad section");
   CHECK(rig.As(1, "PING") == "+PONG");
+}
+
+TEST_CASE("DEBUG RELOAD: while an object is held all workers go on, then it is done again") {
+  FakeDisk disk;
+  CommandRig rig({.settings = kDebugOn, .workers = 2, .disk = &disk});
+  std::atomic<bool> held{true};
+  disk.on_reload = [&] {
+    return held ? Status(Code::kBusy, "an index is in use just now") : Status::Ok();
+  };
+  // Somebody who stopped with an object in his hands lets go of it once he can go on.
+  std::thread other([&] {
+    while (disk.reloads == 0) std::this_thread::yield();
+    rig.As(1, "SET k v");
+    held = false;
+  });
+  CHECK(rig("DEBUG RELOAD NOSAVE") == "+OK");
+  other.join();
+  CHECK(disk.reloads >= 2);
 }
 
 TEST_CASE("DEBUG LOADAOF waits until the log has everything") {
