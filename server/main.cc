@@ -128,6 +128,7 @@ class Process {
   std::unique_ptr<Server> server_;
   // The directory's threads begin before the server is there.
   std::atomic<Server*> running_{nullptr};
+  std::string load_error_;  // written before load_failed_ is set
   std::atomic<bool> load_failed_{false};
   std::thread loader_;
 };
@@ -191,7 +192,7 @@ void Process::LoadData() {
     status = directory_->Start();
   }
   if (!status.ok()) {
-    Log(LogLevel::kWarning, status.ToString());
+    load_error_ = status.ToString();
     load_failed_.store(true, std::memory_order_release);
     server_->RequestShutdown(ShutdownSave::kNoSave);
     return;
@@ -221,8 +222,11 @@ void Process::Run() {
   if (engine_->loading.load(std::memory_order_acquire)) {
     // Ended, or failed, before everything was loaded. Nothing has been written: there is nothing to
     // end cleanly, and the loading threads need not be waited for.
+    const bool failed = load_failed_.load(std::memory_order_acquire);
+    // The reason is the last line: what somebody sees who asks why the server is not there.
+    if (failed) Log(LogLevel::kWarning, load_error_);
     fflush(nullptr);
-    _exit(load_failed_.load(std::memory_order_acquire) ? 1 : 0);
+    _exit(failed ? 1 : 0);
   }
   loader_.join();
 #ifndef HOTKV_TEST_HOOKS

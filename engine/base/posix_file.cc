@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -176,7 +178,37 @@ Result<std::unique_ptr<Mapping>> PosixFile::Map(uint64_t offset, size_t length, 
   const int flags = mode == MapMode::kPrivate ? MAP_PRIVATE : MAP_SHARED;
   void* p = mmap(nullptr, length, protection, flags, fd_, static_cast<off_t>(offset));
   if (p == MAP_FAILED) return ErrorAt(errno, "mmap", offset);
-  return std::unique_ptr<Mapping>(new PosixMapping(static_cast<char*>(p), length, path_));
+  std::unique_ptr<Mapping> mapping(new PosixMapping(static_cast<char*>(p), length, path_));
+  if (mode == MapMode::kPrivate) {
+    HOTKV_RETURN_IF_ERROR(OwnHoles(static_cast<char*>(p), offset, length));
+  }
+  return mapping;
+}
+
+// On tmpfs, the first write to a hole in a private mapping takes a page of the file system, and
+// there is none when it is full: SIGBUS. So holes become memory of the process there.
+Status PosixFile::OwnHoles(char* base, uint64_t offset, size_t length) {
+  struct statfs info;
+  if (fstatfs(fd_, &info) != 0) return Status::FromErrno(errno, "statfs", path_);
+  if (info.f_type != TMPFS_MAGIC) return Status::Ok();
+  const uint64_t end = offset + length;
+  for (uint64_t at = offset; at < end;) {
+    const off_t found = lseek(fd_, static_cast<off_t>(at), SEEK_DATA);
+    if (found < 0 && errno != ENXIO) return ErrorAt(errno, "seek", at);
+    const uint64_t data = found < 0 ? end : std::min(end, static_cast<uint64_t>(found));
+    const uint64_t first = (at + kPageSize - 1) / kPageSize * kPageSize;
+    const uint64_t last = data == end ? end : data / kPageSize * kPageSize;
+    if (first < last) {
+      void* p = mmap(base + (first - offset), last - first, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+      if (p == MAP_FAILED) return ErrorAt(errno, "mmap", first);
+    }
+    if (data == end) break;
+    const off_t hole = lseek(fd_, static_cast<off_t>(data), SEEK_HOLE);
+    if (hole < 0) return ErrorAt(errno, "seek", data);
+    at = static_cast<uint64_t>(hole);
+  }
+  return Status::Ok();
 }
 
 namespace {

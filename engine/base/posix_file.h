@@ -55,6 +55,7 @@ class PosixFile : public File {
 
  protected:
   Status ErrorAt(int err, const char* what, uint64_t offset) const;
+  Status OwnHoles(char* base, uint64_t offset, size_t length);
 
   const int fd_;
   const std::string path_;

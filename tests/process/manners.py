@@ -112,6 +112,20 @@ def taken_port(server, folder):
         check("the first one goes on", ask(first.port, "PING") == "+PONG")
 
 
+def refused_data(server, folder):
+    with Running(server, folder) as running:
+        with socket.create_connection(("127.0.0.1", running.port), timeout=5) as peer:
+            peer.sendall(b"SELECT 3\r\nSET k v\r\n")
+            lines = peer.makefile("rb")
+            check("writes to database 3", [lines.readline(), lines.readline()] == [b"+OK\r\n"] * 2)
+        check("ends", running.stop() == 0)
+    code, output = refused(server, folder, "--port", str(free_port()), "--bind", "127.0.0.1", "--dir",
+                           os.path.join(folder, "data"), "--databases", "2")
+    last = output.strip().splitlines()[-1]
+    check("data that cannot be loaded ends the start with 1, and the last line says why",
+          code == 1 and "database 3 in the log, but only 2 are configured" in last, output)
+
+
 def signals(server, folder):
     pid_file = os.path.join(folder, "pid")
     with Running(server, folder, "--pidfile", pid_file, "--unixsocket", os.path.join(folder, "socket")) as running:
@@ -210,7 +224,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     server = os.path.abspath(parser.parse_args().server)
-    for test in [wrong_input, taken_port, signals, snapshot_at_end, service_manager, crash, daemon, rewrite,
+    for test in [wrong_input, taken_port, refused_data, signals, snapshot_at_end, service_manager, crash, daemon, rewrite,
                  memory_goes_back]:
         folder = tempfile.mkdtemp(prefix="hotkv-manners-")
         try:
