@@ -43,7 +43,7 @@ std::string JoinBlanks(const std::vector<std::string>& words) {
 
 bool TakesSeveralWords(SettingType type) {
   return type == SettingType::kWords || type == SettingType::kSave ||
-         type == SettingType::kOutputLimits;
+         type == SettingType::kShutdown || type == SettingType::kOutputLimits;
 }
 
 std::vector<std::string_view> Choices(std::string_view choices) {
@@ -54,6 +54,14 @@ std::vector<std::string_view> Choices(std::string_view choices) {
     choices.remove_prefix(std::min(bar + 1, choices.size()));
   }
   return list;
+}
+
+Status RefuseChoice(const std::vector<std::string_view>& choices) {
+  std::string list;
+  for (const std::string_view choice : choices) {
+    list += (list.empty() ? "" : ", ") + std::string(choice);
+  }
+  return Refuse("argument(s) must be one of the following: " + list);
 }
 
 bool SameText(std::string_view a, std::string_view b) {
@@ -99,6 +107,28 @@ Result<std::string> CanonicalSave(std::vector<std::string> words) {
       return Refuse("Invalid save parameters");
   }
   return JoinBlanks(words);
+}
+
+// The words in the table's order, each once; "default" beside others says nothing.
+Result<std::string> CanonicalShutdown(const SettingSpec& spec,
+                                      const std::vector<std::string>& words) {
+  const std::vector<std::string_view> choices = Choices(spec.choices);
+  std::vector<bool> named(choices.size());
+  for (const std::string& word : words) {
+    const auto same = [&](std::string_view choice) { return SameText(word, choice); };
+    const auto found = std::find_if(choices.begin(), choices.end(), same);
+    if (found == choices.end()) return RefuseChoice(choices);
+    named[static_cast<size_t>(found - choices.begin())] = true;
+  }
+  std::vector<std::string> canonical;
+  for (size_t i = 1; i < choices.size(); ++i) {
+    if (named[i]) canonical.emplace_back(choices[i]);
+  }
+  if (canonical.size() > 1 && canonical[0] == "save" && canonical[1] == "nosave") {
+    return Refuse("shutdown options SAVE and NOSAVE can't be used simultaneously");
+  }
+  if (words.empty()) return RefuseChoice(choices);
+  return canonical.empty() ? std::string(choices[0]) : JoinBlanks(canonical);
 }
 
 constexpr std::string_view kClassNames[] = {"normal", "slave", "pubsub"};
@@ -207,6 +237,8 @@ Status Settings::Set(size_t index, std::span<const std::string> given) {
     if (words.size() == 1) words = SplitBlanks(words[0]);
     if (spec.type == SettingType::kSave) {
       HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalSave(std::move(words)));
+    } else if (spec.type == SettingType::kShutdown) {
+      HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalShutdown(spec, words));
     } else if (spec.type == SettingType::kOutputLimits) {
       HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalOutputLimits(words, values_[index].text));
     } else {
@@ -253,14 +285,12 @@ Result<Settings::Value> Settings::ParseOne(const SettingSpec& spec, const std::s
       break;
     case SettingType::kChoice: {
       const std::vector<std::string_view> choices = Choices(spec.choices);
-      std::string list;
       for (size_t i = 0; i < choices.size(); ++i) {
         if (SameText(word, choices[i])) {
           return Value{std::string(choices[i]), static_cast<int64_t>(i)};
         }
-        list += (i == 0 ? "" : ", ") + std::string(choices[i]);
       }
-      return Refuse("argument(s) must be one of the following: " + list);
+      return RefuseChoice(choices);
     }
     case SettingType::kEvents:
       value.number = ParseEventFlags(word);
@@ -271,6 +301,7 @@ Result<Settings::Value> Settings::ParseOne(const SettingSpec& spec, const std::s
     case SettingType::kText:
     case SettingType::kWords:
     case SettingType::kSave:
+    case SettingType::kShutdown:
     case SettingType::kOutputLimits:
       break;
   }

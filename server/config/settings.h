@@ -108,6 +108,7 @@ enum class SettingType : uint8_t {
   kText,
   kChoice,        // one of `choices`
   kWords,         // any number of words
+  kShutdown,      // some of `choices`, or the first of them
   kSave,          // "seconds changes" pairs
   kOutputLimits,  // class hard soft seconds, four words each
   kEvents,        // notify-keyspace-events letters

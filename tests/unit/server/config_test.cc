@@ -149,6 +149,11 @@ TEST_CASE("wrong directives end with one clear message", "[config]") {
       {"maxmemory lots", "argument must be a memory value"},
       {"appendfsync sometimes", "argument(s) must be one of the following: always, everysec, no"},
       {"save 1 2 3", "Invalid save parameters"},
+      {"shutdown-on-sigterm nosve",
+       "argument(s) must be one of the following: default, save, nosave, now, force"},
+      {"shutdown-on-sigint now save nosave",
+       "shutdown options SAVE and NOSAVE can't be used simultaneously"},
+      {"shutdown-on-sigint \"\"", "argument(s) must be one of the following"},
       {"maxclients \"10", "Unbalanced quotes in configuration line"},
       {"replicaof 127.0.0.1 6379", "wrong number of arguments"},
       {"cluster-enabled yes", "HotKV does not offer this"},
@@ -218,6 +223,18 @@ TEST_CASE("protected settings follow enable-protected-configs", "[config]") {
   Config local(*Parse({"--enable-protected-configs", "local"}));
   CHECK(local.Set(Pairs{{"dbfilename", "x"}}, true).ok());
   CHECK_FALSE(local.Set(Pairs{{"dbfilename", "y"}}, false).ok());
+}
+
+TEST_CASE("what a signal does: some words, in one order", "[config]") {
+  Config config(*Parse({"--shutdown-on-sigint", "NOW", "save"}));
+  const auto set = [&](const std::string& words) {
+    CHECK(config.Set(Pairs{{"shutdown-on-sigterm", words}}, true).ok());
+    return config.Current()->Text(Setting::kShutdownOnSigterm);
+  };
+  CHECK(config.Current()->Text(Setting::kShutdownOnSigint) == "save now");
+  CHECK(set("force Now nosave force") == "nosave now force");
+  CHECK(set("default") == "default");
+  CHECK(set("default save") == "save");
 }
 
 TEST_CASE("CONFIG GET finds names, older names and patterns", "[config]") {
@@ -292,6 +309,9 @@ TEST_CASE("settings round-trip through a file", "[config]") {
         break;
       case SettingType::kText:
         value = "with blank";
+        break;
+      case SettingType::kShutdown:
+        value = "force nosave";
         break;
       case SettingType::kWords:
         value = "1 2";
