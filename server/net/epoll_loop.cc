@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/cycle_clock.h"
 #include "server/net/event_loop.h"
 
 namespace hotkv {
@@ -67,13 +68,18 @@ class EpollLoop final : public EventLoop {
     to_send_.push_back(&connection);
   }
 
-  void Wait(int64_t timeout_us) override {
+  void Wait(int64_t timeout_us, uint64_t spin_cycles) override {
     SendQueued();
     int timeout_ms = -1;
     if (timeout_us >= 0) timeout_ms = static_cast<int>((timeout_us + 999) / 1000);
     // What SendQueued reported must be delivered before sleeping.
     if (!sent_.empty()) timeout_ms = 0;
-    const int count = epoll_wait(epoll_fd_, ready_.data(), kEventsMax, timeout_ms);
+    const uint64_t spin_end = spin_cycles > 0 && timeout_ms != 0 ? CycleNow() + spin_cycles : 0;
+    int count = 0;
+    while (count == 0 && spin_end != 0 && CycleNow() < spin_end) {
+      count = epoll_wait(epoll_fd_, ready_.data(), kEventsMax, 0);
+    }
+    if (count == 0) count = epoll_wait(epoll_fd_, ready_.data(), kEventsMax, timeout_ms);
     ready_count_ = count > 0 ? static_cast<size_t>(count) : 0;
   }
 

@@ -49,8 +49,10 @@ class EventLoop {
   virtual void Resume(Connection& connection) = 0;
   // Sends connection.out up to its limit in the next Wait.
   virtual void QueueSend(Connection& connection) = 0;
-  // timeout_us 0: does not sleep; negative: no limit.
-  virtual void Wait(int64_t timeout_us) = 0;
+  // timeout_us 0: does not sleep; negative: no limit. Before it sleeps it looks for events for
+  // spin_cycles (engine/base/cycle_clock.h): falling asleep and being woken costs tens of
+  // microseconds.
+  virtual void Wait(int64_t timeout_us, uint64_t spin_cycles = 0) = 0;
   virtual void Deliver() = 0;
   // Ends the present or the next Wait.
   virtual void Wake() = 0;

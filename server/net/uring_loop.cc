@@ -24,6 +24,8 @@
 #include <vector>
 
 #include "engine/base/clock.h"
+#include "engine/base/cycle_clock.h"
+#include "engine/base/spin_lock.h"
 #include "server/net/event_loop.h"
 
 namespace hotkv {
@@ -56,7 +58,7 @@ class UringLoop final : public EventLoop {
   void Pause(Connection& connection) override;
   void Resume(Connection& connection) override;
   void QueueSend(Connection& connection) override;
-  void Wait(int64_t timeout_us) override;
+  void Wait(int64_t timeout_us, uint64_t spin_cycles) override;
   void Deliver() override;
   void Wake() override;
 
@@ -80,6 +82,7 @@ class UringLoop final : public EventLoop {
   void ArmWake();
   void ArmTimer(int64_t timeout_us);
   void CancelReceive(const Connection& connection);
+  bool SpinForEvents(uint64_t cycles) const;
   void SubmitSends();
   bool SubmitSend(Connection& connection, Message* message);
   void Collect();
@@ -130,8 +133,8 @@ Status UringLoop::Init() {
 Status UringLoop::InitRing() {
   constexpr unsigned kBase = IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL;
   constexpr std::array<unsigned, 2> kFlags = {
-      kBase | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-      kBase | IORING_SETUP_COOP_TASKRUN};
+      kBase | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+      kBase | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG};
   int result = -EINVAL;
   for (unsigned flags : kFlags) {
     io_uring_params params{};
@@ -353,11 +356,26 @@ void UringLoop::Collect() {
   io_uring_cq_advance(&ring_, count);
 }
 
-void UringLoop::Wait(int64_t timeout_us) {
+// Without a system call: the kernel says in the ring whether it has something to report.
+bool UringLoop::SpinForEvents(uint64_t cycles) const {
+  const uint64_t end = CycleNow() + cycles;
+  do {
+    const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_ACQUIRE);
+    if ((flags & IORING_SQ_TASKRUN) != 0 || io_uring_cq_ready(&ring_) > 0) return true;
+    CpuRelax();
+  } while (CycleNow() < end);
+  return false;
+}
+
+void UringLoop::Wait(int64_t timeout_us, uint64_t spin_cycles) {
   SubmitSends();
   if (timeout_us > 0) ArmTimer(timeout_us);
   // Limited or empty sends are reported without sleeping first.
-  const bool sleep = timeout_us != 0 && finished_.empty() && completions_.empty();
+  bool sleep = timeout_us != 0 && finished_.empty() && completions_.empty();
+  if (sleep && spin_cycles > 0) {
+    SubmitAll(0);
+    sleep = !SpinForEvents(spin_cycles);
+  }
   SubmitAll(sleep ? 1 : 0);
   Collect();
   FinishSends();

@@ -26,7 +26,14 @@ constexpr int64_t kRetryWaitUs = 1'000;
 constexpr int64_t kTurnEndBudgetNs = 200'000;
 constexpr int64_t kDrainMs = 1'000;
 constexpr uint64_t kFreesWorthwhile = 64;  // of tables and objects
+constexpr int64_t kSpinMinNs = 10'000;
+constexpr int64_t kSpinMaxNs = 50'000;
 constexpr size_t kTicksPerRound = 10;  // each client is looked at once in so many ticks
+
+uint64_t CyclesOf(int64_t ns) {
+  static const double per_cycle = NanosecondsPerCycle();
+  return static_cast<uint64_t>(static_cast<double>(ns) / per_cycle);
+}
 
 }  // namespace
 
@@ -36,8 +43,10 @@ Worker::Worker(Server* server, unsigned id)
       id_(id),
       state_(engine_->worker(id)),
       executor_(engine_, &state_),
-      budget_cycles_(
-          static_cast<uint64_t>(static_cast<double>(kTurnBudgetNs) / NanosecondsPerCycle())) {}
+      budget_cycles_(CyclesOf(kTurnBudgetNs)),
+      can_spin_(sysconf(_SC_NPROCESSORS_ONLN) > 1),
+      spin_min_cycles_(CyclesOf(kSpinMinNs)),
+      spin_max_cycles_(CyclesOf(kSpinMaxNs)) {}
 
 Worker::~Worker() { Join(); }
 
@@ -83,10 +92,13 @@ void Worker::Run(IoBackend backend) {
   RefreshTime();
   next_tick_ms_ = state_.now_ms;
   bool more_work = false;
+  uint64_t spin_cycles = 0;
   while (!MayEnd()) {
-    loop_->Wait(WaitTimeUs(more_work));
+    loop_->Wait(WaitTimeUs(more_work), spin_cycles);
     EnterGate();
+    const uint64_t start = CycleNow();
     Turn();
+    spin_cycles = SpinAfter(CycleNow() - start);
     more_work = engine_->TurnEnd(state_, kTurnEndBudgetNs);
     engine_->gate().Leave(id_);
     AddRelaxed(turns_, 1);
@@ -102,6 +114,13 @@ void Worker::Run(IoBackend backend) {
 void Worker::EnterGate() {
   const uint64_t start = CycleNow();
   if (engine_->gate().Enter(id_)) state_.AddWait(WaitCause::kStop, CyclesToNs(CycleNow() - start));
+}
+
+// A client that waits for a search sends the next one soon after the answer. Being woken for it
+// would cost as much as the search, so the worker stays awake for as long as the work took: it
+// spends at most twice the time, and nothing after short commands.
+uint64_t Worker::SpinAfter(uint64_t turn_cycles) const {
+  return can_spin_ && turn_cycles >= spin_min_cycles_ ? std::min(turn_cycles, spin_max_cycles_) : 0;
 }
 
 // Asked to stop, and replies that wait for the log or the network have gone or had their time.
@@ -282,8 +301,8 @@ void Worker::Tick() {
   if (id_ == 0) server_->Tick(state_.now_ms);
 }
 
-// After a flush: what another thread freed of this thread's memory goes back to the system only when
-// this thread looks at it, and an idle one never does.
+// After a flush: what another thread freed of this thread's memory goes back to the system only
+// when this thread looks at it, and an idle one never does.
 void Worker::GiveBackMemory() {
   const LazyFree& frees = engine_->lazy_free();
   if (frees.pending() != 0 || frees.freed() - frees_seen_ < kFreesWorthwhile) return;

@@ -126,6 +126,7 @@ class Worker final : public LoopEvents {
   void RunBacklog();
 
   void Tick();
+  uint64_t SpinAfter(uint64_t turn_cycles) const;
   void GiveBackMemory();
   void CheckClient(Client& client);
   bool OverOutputLimit(Client& client);
@@ -167,6 +168,9 @@ class Worker final : public LoopEvents {
   bool sync_wanted_ = false;       // replies of this turn wait for the log
   uint64_t slice_end_cycles_ = 0;  // of the client that runs now
   uint64_t budget_cycles_ = 0;
+  const bool can_spin_;  // on one core it would keep the client from running
+  const uint64_t spin_min_cycles_;
+  const uint64_t spin_max_cycles_;
   int64_t next_tick_ms_ = 0;
   int64_t stop_deadline_ms_ = 0;  // 0: goes on
   size_t tick_position_ = 0;

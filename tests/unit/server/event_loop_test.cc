@@ -64,9 +64,12 @@ struct Pair {
 };
 
 constexpr int64_t kWaitUs = 20'000;
+constexpr uint64_t kSpinCycles = 100'000;
 
 void Turn(EventLoop& loop) {
-  loop.Wait(kWaitUs);
+  // Every other wait looks for events before it sleeps, as after a long turn.
+  static unsigned waits = 0;
+  loop.Wait(kWaitUs, ++waits % 2 == 0 ? kSpinCycles : 0);
   loop.Deliver();
 }
 
