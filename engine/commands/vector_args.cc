@@ -218,4 +218,14 @@ SearchOptions ParseSearchOptions(VectorArgs* args) {
   return out;
 }
 
+ElementType ParseElementType(VectorArgs* args) {
+  const std::string_view name = args->Next();
+  for (const ElementType type : {ElementType::kF32, ElementType::kF16, ElementType::kQ8,
+                                 ElementType::kQ4, ElementType::kBin}) {
+    if (EqualsIgnoreCase(name, ElementTypeName(type))) return type;
+  }
+  args->Fail("ERR TYPE must be F32, F16, Q8, Q4 or BIN");
+  return ElementType::kF32;
+}
+
 }  // namespace hotkv

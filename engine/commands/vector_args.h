@@ -65,4 +65,7 @@ std::optional<FilterExpression> ParseFilter(VectorArgs* args);
 // What follows FIELDS: n (name TAG|NUMERIC)...
 std::vector<FieldSpec> ParseFields(VectorArgs* args);
 
+// The name that comes next after TYPE; the error is in args->error().
+ElementType ParseElementType(VectorArgs* args);
+
 }  // namespace hotkv

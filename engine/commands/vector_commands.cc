@@ -19,18 +19,7 @@ namespace {
 
 using SetRef = VectorSetRef;
 
-constexpr std::string_view kNoIndex = "ERR no such index";
 constexpr uint32_t kCapacityMax = kIndexSlotsMax;
-
-// The index of the command's key; answers an error and sets finished when there is none. Called before the locks are
-// taken (or inside EXEC, which holds them already).
-SetRef FetchIndex(CommandContext& ctx) {
-  FetchedVectorSet fetched = FetchVectorSet(ctx);
-  if (fetched.set) return std::move(fetched.set);
-  ctx.finished = true;
-  fetched.wrong_type ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
-  return {};
-}
 
 void ReplyRows(ReplyWriter& reply, const std::vector<SearchRow>& rows, const SearchOptions& options) {
   const size_t columns = 1u + (options.with_scores ? 1 : 0) + (options.params.with_attr ? 1 : 0) +
@@ -62,17 +51,6 @@ Metric ParseMetric(VectorArgs* args) {
   return Metric::kCosine;
 }
 
-ElementType ParseType(VectorArgs* args) {
-  const std::string_view name = args->Next();
-  for (const ElementType type :
-       {ElementType::kF32, ElementType::kF16, ElementType::kQ8,
-                                 ElementType::kQ4, ElementType::kBin}) {
-    if (EqualsIgnoreCase(name, ElementTypeName(type))) return type;
-  }
-  args->Fail("ERR TYPE must be F32, F16, Q8, Q4 or BIN");
-  return ElementType::kF32;
-}
-
 VectorSetDefinition ParseDefinition(VectorArgs* args) {
   VectorSetDefinition definition;
   IndexOptions& o = definition.index;
@@ -90,7 +68,7 @@ VectorSetDefinition ParseDefinition(VectorArgs* args) {
       o.metric = ParseMetric(args);
     } else if (args->Keyword("TYPE")) {
       once(kType);
-      o.type = ParseType(args);
+      o.type = ParseElementType(args);
     } else if (args->Keyword("M")) {
       once(kM);
       o.m = static_cast<uint32_t>(args->Count("M", 2, kIndexMMax));
@@ -455,16 +433,8 @@ void Info(CommandContext& ctx) {
 // ---- DEL, DROPINDEX, LIST ----
 
 void Del(CommandContext& ctx) {
-  Entry* entry = ctx.Find();
-  if (entry == nullptr) {
-    ctx.reply.Error(kNoIndex);
-    return;
-  }
-  SetRef set = VectorSetOf(entry);
-  if (!set) {
-    ctx.WrongType();
-    return;
-  }
+  const SetRef set = IndexOf(ctx);
+  if (!set) return;
   int64_t removed = 0;
   for (size_t i = 2; i < ctx.argc(); ++i) {
     const auto slot = set->index().Delete(ctx.arg(i));

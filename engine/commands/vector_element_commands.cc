@@ -11,25 +11,8 @@ namespace hotkv {
 
 namespace {
 
-constexpr std::string_view kNoIndex = "ERR no such index";
 constexpr int64_t kNoEnd = -1;
 constexpr int64_t kNoElement = -2;
-
-// The index, under the lock; null when answered.
-VectorSetRef IndexOf(CommandContext& ctx) {
-  const Entry* entry = ctx.Find();
-  VectorSetRef set = VectorSetOf(entry);
-  if (!set) entry != nullptr ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
-  return set;
-}
-
-// As IndexOf, for a lookup in the prepare step.
-VectorSetRef IndexForLookup(CommandContext& ctx) {
-  FetchedVectorSet fetched = FetchVectorSet(ctx);
-  ctx.finished = true;
-  if (!fetched.set) fetched.wrong_type ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
-  return std::move(fetched.set);
-}
 
 void SetAttr(CommandContext& ctx) {
   const VectorSetRef set = IndexOf(ctx);

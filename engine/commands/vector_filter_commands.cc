@@ -13,18 +13,10 @@ namespace hotkv {
 
 namespace {
 
-constexpr std::string_view kNoIndex = "ERR no such index";
 constexpr uint64_t kScanCountMax = 1u << 20;
 // One slice of DELWHERE, under the lock of the key.
 constexpr uint32_t kSliceSlots = 4096;
 constexpr size_t kSliceDeletes = 64;
-
-VectorSetRef IndexForLookup(CommandContext& ctx) {
-  FetchedVectorSet fetched = FetchVectorSet(ctx);
-  ctx.finished = true;
-  if (!fetched.set) fetched.wrong_type ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
-  return std::move(fetched.set);
-}
 
 void Count(CommandContext& ctx) {
   VectorArgs args(ctx.args, 2);

@@ -15,14 +15,6 @@ struct Wanted {
   std::optional<ElementType> type;
 };
 
-std::optional<ElementType> TypeNamed(std::string_view name) {
-  for (const ElementType type : {ElementType::kF32, ElementType::kF16, ElementType::kQ8,
-                                 ElementType::kQ4, ElementType::kBin}) {
-    if (EqualsIgnoreCase(name, ElementTypeName(type))) return type;
-  }
-  return std::nullopt;
-}
-
 Wanted ParseWanted(VectorArgs* args) {
   Wanted wanted;
   while (args->ok() && !args->done()) {
@@ -32,8 +24,7 @@ Wanted ParseWanted(VectorArgs* args) {
       wanted.ef_construction =
           static_cast<uint32_t>(args->Count("EF_CONSTRUCTION", 1, kIndexEfMax));
     } else if (!wanted.type && args->Keyword("TYPE")) {
-      wanted.type = TypeNamed(args->Next());
-      if (!wanted.type) args->Fail("ERR TYPE must be F32, F16, Q8, Q4 or BIN");
+      wanted.type = ParseElementType(args);
     } else {
       args->SyntaxError();
     }
@@ -48,7 +39,7 @@ void Rebuild(CommandContext& ctx) {
   VectorSetRef set = VectorSetOf(entry);
   BackgroundJobs* jobs = ctx.engine.background_jobs_or_null();
   if (!args.ok()) return ctx.reply.Error(args.error());
-  if (!set) return entry != nullptr ? ctx.WrongType() : ctx.reply.Error("ERR no such index");
+  if (!set) return entry != nullptr ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
   if (jobs == nullptr) return ctx.reply.Error("ERR no background thread is running");
   RebuildOptions options;
   options.index = set->index().options();

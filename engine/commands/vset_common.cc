@@ -27,6 +27,27 @@ FetchedVectorSet FetchVectorSet(CommandContext& ctx) {
   return fetched;
 }
 
+VectorSetRef IndexOf(CommandContext& ctx) {
+  const Entry* entry = ctx.Find();
+  VectorSetRef set = VectorSetOf(entry);
+  if (!set) entry != nullptr ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
+  return set;
+}
+
+VectorSetRef FetchIndex(CommandContext& ctx) {
+  FetchedVectorSet fetched = FetchVectorSet(ctx);
+  if (fetched.set) return std::move(fetched.set);
+  ctx.finished = true;
+  fetched.wrong_type ? ctx.WrongType() : ctx.reply.Error(kNoIndex);
+  return {};
+}
+
+VectorSetRef IndexForLookup(CommandContext& ctx) {
+  VectorSetRef set = FetchIndex(ctx);
+  ctx.finished = true;
+  return set;
+}
+
 void TouchKeysStripe(CommandContext& ctx) {
   if (ctx.client.in_exec) return;
   Stripe& stripe = ctx.engine.keyspace().stripe(ctx.key().stripe);

@@ -27,6 +27,14 @@ struct FetchedVectorSet {
 };
 FetchedVectorSet FetchVectorSet(CommandContext& ctx);
 
+// The index of a VSIM.* command's key; without one, or with another type there, the error is answered and the result is
+// null. IndexOf: under the lock. FetchIndex: in the prepare step, which is then finished. IndexForLookup: the same for a
+// command that the prepare step answers in any case.
+inline constexpr std::string_view kNoIndex = "ERR no such index";
+VectorSetRef IndexOf(CommandContext& ctx);
+VectorSetRef FetchIndex(CommandContext& ctx);
+VectorSetRef IndexForLookup(CommandContext& ctx);
+
 // A lookup counts with its stripe's epoch at its end: what it has seen must be durable before it is told.
 void TouchKeysStripe(CommandContext& ctx);
 
