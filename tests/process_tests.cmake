@@ -6,18 +6,30 @@ if(NOT EXISTS ${HOTKV_PYTHON})
   set(HOTKV_PYTHON ${Python3_EXECUTABLE})
 endif()
 
+set(HOTKV_SANITIZED "")
+if(HOTKV_SANITIZE)
+  set(HOTKV_SANITIZED ${HOTKV_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/support/sanitized.py
+    --suppressions ${CMAKE_CURRENT_SOURCE_DIR}/sanitizers)
+endif()
+
 function(hotkv_process_test name timeout)
-  add_test(NAME ${name} COMMAND ${HOTKV_PYTHON} -B ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+  math(EXPR timeout "${timeout} * ${HOTKV_TIME_FACTOR}")
+  add_test(NAME ${name} COMMAND ${HOTKV_SANITIZED} ${HOTKV_PYTHON} -B ${ARGN})
+  set(environment HOTKV_TIME_FACTOR=${HOTKV_TIME_FACTOR})
   if(HOTKV_SANITIZE MATCHES "thread")  # TSan does not see the kernel's side of a ring
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "HOTKV_SERVER_OPTIONS=--io epoll")
+    list(APPEND environment "HOTKV_SERVER_OPTIONS=--io epoll")
   endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
 # The scripts themselves: house rules, and that the kill -9 driver can fail.
 hotkv_process_test(lint 300 ${CMAKE_SOURCE_DIR}/tools/lint --fast)
 hotkv_process_test(skipped_tests_show 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/skipped_test.py)
 hotkv_process_test(lint_itself 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/lint_test.py)
+if(HOTKV_SANITIZE)  # and that a report fails a test that does not look at its process
+  hotkv_process_test(sanitized_reports 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/sanitized_test.py
+    --program $<TARGET_FILE:test_base>)
+endif()
 hotkv_process_test(kill9_finds_faults 300 ${CMAKE_CURRENT_SOURCE_DIR}/crash/kill9.py --self-test)
 
 if(TARGET hotkv-server)

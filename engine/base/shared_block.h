@@ -7,10 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <utility>
 
-#include <mimalloc.h>
+#include "engine/base/allocator.h"
 
 namespace hotkv {
 
@@ -18,7 +19,7 @@ class SharedBlock {
  public:
   // A block with one reference and room for `capacity` bytes. size <= capacity.
   static SharedBlock* Make(size_t size, size_t capacity) {
-    void* memory = mi_malloc(sizeof(SharedBlock) + capacity);
+    void* memory = AllocateBlock(sizeof(SharedBlock) + capacity);
     return new (memory) SharedBlock(static_cast<uint32_t>(size), static_cast<uint32_t>(capacity));
   }
   static SharedBlock* New(size_t size) { return Make(size, size); }
@@ -30,7 +31,7 @@ class SharedBlock {
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) mi_free(this);
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) FreeBlock(this);
   }
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
@@ -40,7 +41,7 @@ class SharedBlock {
   size_t capacity() const { return capacity_; }
   void set_size(size_t size) { size_ = static_cast<uint32_t>(size); }
   std::string_view view() const { return {data(), size_}; }
-  size_t memory_bytes() const { return mi_usable_size(this); }
+  size_t memory_bytes() const { return BlockBytes(this); }
 
  private:
   SharedBlock(uint32_t size, uint32_t capacity) : refs_(1), size_(size), capacity_(capacity) {}

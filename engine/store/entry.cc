@@ -1,5 +1,6 @@
 #include "engine/store/entry.h"
 
+#include "engine/base/allocator.h"
 #include "engine/base/check.h"
 #include "engine/base/limits.h"
 #include "engine/base/number.h"
@@ -13,7 +14,7 @@ Entry* Entry::Create(const Spec& spec) {
   const bool is_long = spec.key.size() > UINT8_MAX || value_size > UINT8_MAX;
   const size_t size = kHeaderBytes + (spec.expire_at_ms != 0 ? 8 : 0) + (is_long ? 8 : 0) +
                       spec.key.size() + value_size;
-  auto* entry = static_cast<Entry*>(mi_malloc(size));
+  auto* entry = static_cast<Entry*>(AllocateBlock(size));
   auto flags = static_cast<uint8_t>((spec.expire_at_ms != 0 ? kExpiry : 0) | (is_long ? kLong : 0));
   if (spec.form == Form::kInt) flags |= kInt;
   if (spec.form == Form::kRef) flags |= kRef;
@@ -63,10 +64,10 @@ void Entry::Destroy(Entry* entry) {
       entry->object()->Unref();
     }
   }
-  mi_free(entry);
+  FreeBlock(entry);
 }
 
-void Entry::DestroyShell(Entry* entry) { mi_free(entry); }
+void Entry::DestroyShell(Entry* entry) { FreeBlock(entry); }
 
 std::string_view Entry::StringValue(char* scratch) const {
   switch (form()) {
@@ -90,7 +91,7 @@ bool Entry::TryReplaceInline(std::string_view bytes) {
   const size_t needed = kHeaderBytes + key_offset() + key_bytes + bytes.size();
   if (bytes.size() != value_size()) {
     const size_t current = kHeaderBytes + key_offset() + key_bytes + value_size();
-    if (mi_good_size(needed) != mi_good_size(current)) return false;
+    if (SizeClassOf(needed) != SizeClassOf(current)) return false;
   }
   char* value = value_begin();
   if (is_long) {

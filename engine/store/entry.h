@@ -19,6 +19,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/base/allocator.h"
 #include "engine/base/coding.h"
 #include "engine/store/object.h"
 #include "engine/base/shared_block.h"
@@ -95,7 +96,7 @@ class Entry {
   // Replaces the inline bytes in place; true only where the allocation's size class stays the same.
   bool TryReplaceInline(std::string_view bytes);
 
-  size_t allocated_bytes() const { return mi_usable_size(this); }
+  size_t allocated_bytes() const { return BlockBytes(this); }
 
  private:
   static constexpr uint8_t kExpiry = 0x10;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <new>
 
+#include "engine/base/allocator.h"
 #include "engine/base/check.h"
 
 namespace hotkv {
@@ -11,11 +12,11 @@ namespace hotkv {
 Table* Table::Make(uint32_t chunk_count, uint32_t growth_percent) {
   HOTKV_CHECK(chunk_count >= 1);
   const size_t bytes = sizeof(Table) + size_t{chunk_count} * sizeof(Chunk);
-  void* memory = mi_zalloc_aligned(bytes, alignof(Chunk));
+  void* memory = AllocateZeroedBlock(bytes, alignof(Chunk));
   return new (memory) Table(chunk_count, growth_percent);
 }
 
-void Table::Free(Table* table) { mi_free(table); }
+void Table::Free(Table* table) { FreeBlock(table); }
 
 Entry** Table::Find(uint64_t position, uint8_t tag, std::string_view key) {
   uint32_t at = Home(position);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/base/allocator.h"
 #include "engine/tx/engine.h"
 #include "server/commands/info_writer.h"
 #include "server/commands/process_facts.h"
@@ -121,7 +122,7 @@ void WriteMemoryInfo(const InfoContext& ctx) {
   out.Line("mem_not_counted_for_evict", use.log);
   out.Line("mem_clients_normal", use.clients);
   out.Line("mem_aof_buffer", use.log);
-  out.Line("mem_allocator", "mimalloc");
+  out.Line("mem_allocator", kAllocatorName);
   out.Line("lazyfree_pending_objects", engine.lazy_free().pending());
   out.Line("lazyfreed_objects", engine.lazy_free().freed());
 }

@@ -1,10 +1,10 @@
 // MEMORY.
 #include <fmt/format.h>
-#include <mimalloc.h>
 
 #include <iterator>
 #include <string>
 
+#include "engine/base/allocator.h"
 #include "engine/commands/command_context.h"
 #include "engine/tx/engine.h"
 #include "server/commands/command_help.h"
@@ -134,14 +134,11 @@ void Doctor(CommandContext& ctx) {
 }
 
 void MallocStats(CommandContext& ctx) {
-  std::string text;
-  mi_stats_print_out(
-      [](const char* part, void* out) { static_cast<std::string*>(out)->append(part); }, &text);
-  ctx.reply.Verbatim("txt", text);
+  ctx.reply.Verbatim("txt", AllocatorStatistics());
 }
 
 void Purge(CommandContext& ctx) {
-  mi_collect(true);
+  ReturnFreeMemory();
   ctx.reply.Ok();
 }
 

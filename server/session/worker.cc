@@ -1,6 +1,5 @@
 #include "server/session/worker.h"
 
-#include <mimalloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/allocator.h"
 #include "engine/base/clock.h"
 #include "engine/base/cycle_clock.h"
 #include "engine/base/log.h"
@@ -307,12 +307,7 @@ void Worker::GiveBackMemory() {
   const LazyFree& frees = engine_->lazy_free();
   if (frees.pending() != 0 || frees.freed() - frees_seen_ < kFreesWorthwhile) return;
   frees_seen_ = frees.freed();
-  // Pages that fall free in here are given back at once; with the usual delay only a later
-  // allocation would do it.
-  const long delay_ms = mi_option_get(mi_option_decommit_delay);
-  mi_option_set(mi_option_decommit_delay, 0);
-  mi_collect(true);
-  mi_option_set(mi_option_decommit_delay, delay_ms);
+  ReturnFreeMemory();
 }
 
 void Worker::CheckClient(Client& client) {

@@ -7,7 +7,7 @@ PORT = os.environ["PORT"]
 
 def cli(*arguments, text=None, binary=False):
     done = subprocess.run(["redis-cli", "-p", PORT, *arguments], input=text, capture_output=True,
-                          text=not binary, timeout=60)
+                          text=not binary, timeout=60 * float(os.environ.get("HOTKV_TIME_FACTOR", "1")))
     assert done.returncode == 0, (arguments, done)
     return done.stdout if binary else done.stdout.strip()
 

@@ -14,7 +14,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from servers import Server, find_redis_server, server_argument, skip  # noqa: E402
+from servers import TIME_FACTOR, Server, find_redis_server, server_argument, skip  # noqa: E402
 
 SCRIPTS = {"cli": "redis_cli.py", "python": "python_redis.py", "node": "node_redis.mjs", "ioredis": "ioredis.mjs"}
 
@@ -46,7 +46,7 @@ def main():
         kind, program = ("redis", find_redis_server(folder)) if options.against_redis else ("hotkv", options.server)
         with Server(kind, program) as server:
             server.start()
-            done = subprocess.run(command, env={**os.environ, "PORT": str(server.port), "KIND": kind}, timeout=120)
+            done = subprocess.run(command, env={**os.environ, "PORT": str(server.port), "KIND": kind}, timeout=120 * TIME_FACTOR)
             alive = server.process.poll() is None
             if done.returncode not in (0, 77) or not alive:
                 print(server.log()[-3000:])

@@ -35,7 +35,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from servers import (Connection, Server, decode, encode, find_redis_server, server_argument, skip,  # noqa: E402
+from servers import (TIME_FACTOR, Connection, Server, decode, encode, find_redis_server, server_argument, skip,  # noqa: E402
                      split_line)
 
 PIPELINE_MAX = 64
@@ -220,7 +220,7 @@ class Player:
         if step.noreply:
             return b""
         reply = self.receive(connection, step)
-        deadline = time.monotonic() + (step.until[0] if step.until else 0)
+        deadline = time.monotonic() + (step.until[0] * TIME_FACTOR if step.until else 0)
         while step.until and reply != step.until[1] and time.monotonic() < deadline:
             time.sleep(0.02)
             connection.send(self.wire(step))

@@ -14,9 +14,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from servers import free_port  # noqa: E402
+from servers import TIME_FACTOR, free_port  # noqa: E402
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 60 * TIME_FACTOR
 failures = []
 
 
@@ -46,7 +46,7 @@ def read(path):
 def ask(port, line):
     """One inline command; its first line, or '' when nobody answers."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as peer:
+        with socket.create_connection(("127.0.0.1", port), timeout=5 * TIME_FACTOR) as peer:
             peer.sendall(line.encode() + b"\r\n")
             return peer.makefile("rb").readline().decode().strip()
     except OSError:
@@ -114,7 +114,7 @@ def taken_port(server, folder):
 
 def refused_data(server, folder):
     with Running(server, folder) as running:
-        with socket.create_connection(("127.0.0.1", running.port), timeout=5) as peer:
+        with socket.create_connection(("127.0.0.1", running.port), timeout=5 * TIME_FACTOR) as peer:
             peer.sendall(b"SELECT 3\r\nSET k v\r\n")
             lines = peer.makefile("rb")
             check("writes to database 3", [lines.readline(), lines.readline()] == [b"+OK\r\n"] * 2)

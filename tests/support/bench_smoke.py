@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from servers import Server, server_argument  # noqa: E402
+from servers import TIME_FACTOR, Server, server_argument  # noqa: E402
 
 
 def bench(options, server, *arguments):
     command = [options.bench, arguments[0], "--url", f"redis://127.0.0.1:{server.port}", "--json", *arguments[1:]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240 * TIME_FACTOR)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}\n{server.log()[-2000:]}")
     return json.loads(done.stdout)

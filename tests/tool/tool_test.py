@@ -20,7 +20,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
-from servers import Connection, Server, encode, find_redis_server, free_port, skip  # noqa: E402
+from servers import TIME_FACTOR, Connection, Server, encode, find_redis_server, free_port, skip  # noqa: E402
 
 DATA = os.path.join(os.path.dirname(HERE), "data", "wordnet-cbag-384-small")
 TOOL = None
@@ -28,7 +28,8 @@ TOOL = None
 
 def tool(*args, code=0, stdin=None):
     """Runs the tool; returns (standard output, standard error) as text. Fails on another exit code."""
-    done = subprocess.run([TOOL, *map(str, args)], capture_output=True, input=stdin, timeout=120)
+    done = subprocess.run([TOOL, *map(str, args)], capture_output=True, input=stdin,
+                          timeout=120 * TIME_FACTOR)
     out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
     assert done.returncode == code, f"{args}: exit code {done.returncode}, wanted {code}\n{out}\n{err}"
     return out, err
@@ -337,7 +338,7 @@ def flip(path, offset):
 def start_and_read(server, program):
     """Exit code and output of a start that is expected to refuse."""
     server.port = free_port()
-    done = subprocess.run(server.arguments(), capture_output=True, timeout=60, cwd=server.folder)
+    done = subprocess.run(server.arguments(), capture_output=True, timeout=60 * TIME_FACTOR, cwd=server.folder)
     return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
 
 

@@ -221,7 +221,10 @@ TEST_CASE("log crash: cuts while the writer's own threads run, on a slow and fai
   });
   std::vector<Moment> moments;
   std::mt19937_64 random(9);
-  while (moments.size() < 60) {
+  // At least so many, and until something became durable between them, however slow the machine is.
+  constexpr size_t kMomentsMin = 60, kMomentsMax = 4000;
+  while (moments.size() < kMomentsMin || (moments.back().durable == moments.front().durable &&
+                                          moments.size() < kMomentsMax)) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 8000));
     const bool fault = random() % 4 == 0;
     const SimOp op = random() % 2 == 0 ? SimOp::kSync : SimOp::kWrite;
