@@ -117,6 +117,7 @@ class VectorIndex::Impl {
     SearchReport* report;
     uint32_t pool = 0;          // of a walk; 0: as many nodes as the graph thinks fit
     double expected_share = 0;  // a walk gives up when far fewer nodes match; 0: never
+    bool gives_up_early = false;
   };
   std::vector<Found> FindNearest(const SearchJob& job) const;
   std::vector<Found> WalkFor(const SearchJob& job, bool* full) const;
@@ -145,9 +146,16 @@ class VectorIndex::Impl {
   MatchEstimate EstimateMatches(const SearchJob& job) const;
   void WishColumns(const FilterExpression& where) const;
   double ShareOf(const MatchEstimate& estimate) const;
-  SearchPlan ChoosePlan(const SearchJob& job, const MatchEstimate& estimate) const;
+  struct PlanCosts {
+    double scan = 0;
+    double walk = 0;
+    double two_hop = 0;
+  };
+  PlanCosts CostsOf(const SearchJob& job, const MatchEstimate& estimate) const;
+  SearchPlan ChoosePlan(const SearchJob& job, const PlanCosts& costs, double share) const;
   std::vector<Found> FindMatching(const SearchJob& job) const;
   std::vector<Found> ScanFor(const SearchJob& job) const;
+  std::vector<uint32_t> SlotsToScan(const SearchJob& job) const;
   std::vector<Found> ScanByCodes(const SearchJob& job, const std::vector<uint32_t>& slots) const;
   std::vector<Found> ScanExactly(const SearchJob& job, const std::vector<uint32_t>& slots) const;
   std::vector<Found> TwoHopFor(const SearchJob& job, const std::vector<uint32_t>& seeds) const;

@@ -54,8 +54,9 @@ class CodeErrors {
 // Elements may go, or change, between being found and being returned; then the search is done again.
 constexpr int kSearchAttempts = 3;
 // A walk that has tested as many slots as it should need, and has a third of what it should find, gives
-// up.
+// up; where a scan is no dearer than a few walks also one that after a quarter of them has a quarter.
 constexpr uint32_t kPatienceDivisor = 3;
+constexpr uint32_t kEarlyDivisor = 4;
 
 }  // namespace
 
@@ -129,12 +130,17 @@ std::vector<ScoredSlot> VectorIndex::Impl::WalkFor(const SearchJob& job, bool* f
     plan.context = &job.gate;
     plan.accepts = &GateAccepts;
     plan.stop = job.gate.stopped();
-    SearchGate::Patience patience;
+    SearchGate::Patience early;
+    SearchGate::Patience late;
     if (job.expected_share > 0) {
-      patience.tests_min = static_cast<uint32_t>(job.ef / job.expected_share);
-      patience.hits_min = job.ef / kPatienceDivisor;
+      late.tests = static_cast<uint32_t>(job.ef / job.expected_share);
+      late.hits_min = job.ef / kPatienceDivisor;
     }
-    job.gate.BeginWalk(patience);
+    if (job.gives_up_early) {
+      early.tests = late.tests / kEarlyDivisor;
+      early.hits_min = job.ef / kEarlyDivisor / kEarlyDivisor;
+    }
+    job.gate.BeginWalk(early, late);
   }
   std::vector<Candidate> candidates;
   for (;;) {

@@ -17,7 +17,8 @@ constexpr uint32_t kSampleListed = 48;
 constexpr uint32_t kSampleAll = 256;
 constexpr uint32_t kSampleJson = 64;
 constexpr size_t kSeedsMax = 32;
-constexpr uint32_t kSparseShare = 128;
+// From this share on what lists give is scanned in the order of its rows in memory.
+constexpr uint32_t kDenseShare = 4;
 // Smaller indexes are scanned as fast as columns are made.
 constexpr uint32_t kWishSlotsMin = 4096;
 constexpr uint32_t kWishSample = 32;
@@ -26,6 +27,7 @@ constexpr uint32_t kWishSample = 32;
 // ratios matter. A walk that collects `ef * sqrt(share)` of what matches visits `14 ef / sqrt(share)`
 // nodes; two hops test many more slots than they compute distances to.
 constexpr double kTestCost = 4;
+constexpr double kScanTestCost = 2.5;
 constexpr double kJsonCost = 250;
 constexpr double kNodeCost = 6;
 constexpr double kLineCost = 4.2;
@@ -38,6 +40,8 @@ constexpr double kHopTestsMax = 240;
 constexpr double kHopLinkCost = 10;
 constexpr double kTwoHopShareMin = 0.05;
 constexpr double kShareMin = 0.002;
+// A walk gives up early where a scan costs no more than so many walks.
+constexpr double kEarlyScanCost = 3;
 // Keeping more nodes in order costs more than it finds.
 constexpr uint32_t kWalkPoolMax = 4096;
 
@@ -133,23 +137,31 @@ void VectorIndex::Impl::WishColumns(const FilterExpression& where) const {
   }
 }
 
-SearchPlan VectorIndex::Impl::ChoosePlan(const SearchJob& job,
-                                         const MatchEstimate& estimate) const {
-  if (job.params.plan != SearchPlan::kChoose) return job.params.plan;
+VectorIndex::Impl::PlanCosts VectorIndex::Impl::CostsOf(const SearchJob& job,
+                                                        const MatchEstimate& estimate) const {
   const double share = ShareOf(estimate);
   const double ef = job.ef;
   const double test = job.gate.columns()->covered() ? kTestCost : kJsonCost;
+  const double scan_test = job.gate.columns()->covered() ? kScanTestCost : kJsonCost;
   const double lines = static_cast<double>(rows()->geometry().stride) / 64;
   const double node = kNodeCost + kLineCost * lines;
   const double row = kScannedRowCost + kScannedLineCost * lines;
-  const double scan = static_cast<double>(estimate.to_test) * test + estimate.matches * row;
-  const double walk = kWalkNodesPerEf * ef / std::sqrt(share) * node +
-                      kWalkTestsPerEf * ef / std::sqrt(share) * test;
+  PlanCosts costs;
+  costs.scan = static_cast<double>(estimate.to_test) * scan_test + estimate.matches * row;
+  costs.walk = kWalkNodesPerEf * ef / std::sqrt(share) * node +
+               kWalkTestsPerEf * ef / std::sqrt(share) * test;
   const double hop_tests = ef * std::min(kHopTestsMax, kHopTests / share);
-  const double two_hop = hop_tests * (test + kHopLinkCost) + ef * (12 + 24 * share) * node;
-  if (scan <= walk && scan <= two_hop) return SearchPlan::kScan;
+  costs.two_hop = hop_tests * (test + kHopLinkCost) + ef * (12 + 24 * share) * node;
+  return costs;
+}
+
+SearchPlan VectorIndex::Impl::ChoosePlan(const SearchJob& job, const PlanCosts& costs,
+                                         double share) const {
+  if (job.params.plan != SearchPlan::kChoose) return job.params.plan;
+  if (costs.scan <= costs.walk && costs.scan <= costs.two_hop) return SearchPlan::kScan;
   // With fewer matching nodes than that they hang together too loosely.
-  return share >= kTwoHopShareMin && two_hop < walk ? SearchPlan::kTwoHop : SearchPlan::kWalk;
+  const bool two_hop = share >= kTwoHopShareMin && costs.two_hop < costs.walk;
+  return two_hop ? SearchPlan::kTwoHop : SearchPlan::kWalk;
 }
 
 double VectorIndex::Impl::ShareOf(const MatchEstimate& estimate) const {
@@ -161,7 +173,9 @@ std::vector<ScoredSlot> VectorIndex::Impl::FindMatching(const SearchJob& job) co
   if (!job.gate.columns()->covered()) WishColumns(*job.params.where_or_null);
   const MatchEstimate estimate = EstimateMatches(job);
   job.report->estimate = estimate.matches;
-  const SearchPlan plan = ChoosePlan(job, estimate);
+  const double share = ShareOf(estimate);
+  const PlanCosts costs = CostsOf(job, estimate);
+  const SearchPlan plan = ChoosePlan(job, costs, share);
   if (plan == SearchPlan::kScan) return ScanFor(job);
   std::vector<Found> found;
   if (plan == SearchPlan::kTwoHop) {
@@ -169,12 +183,12 @@ std::vector<ScoredSlot> VectorIndex::Impl::FindMatching(const SearchJob& job) co
   } else {
     // Among nodes of which a share matches, the nearest that match are found with fewer of them than
     // the nearest of all would take, but by way of more nodes.
-    const double share = ShareOf(estimate);
     SearchJob walk = job;
     walk.ef = std::max(job.want + 2, static_cast<uint32_t>(job.ef * std::sqrt(share)));
     walk.pool = std::clamp(static_cast<uint32_t>(2 * walk.ef / share), job.ef,
                            std::max(kWalkPoolMax, job.ef));
     walk.expected_share = job.params.plan == SearchPlan::kChoose ? share : 0;
+    walk.gives_up_early = walk.expected_share > 0 && costs.scan < kEarlyScanCost * costs.walk;
     bool full = false;
     found = WalkFor(walk, &full);
     // It ended because it had no room to go on through what does not match: what matches lies
@@ -205,8 +219,19 @@ std::vector<ScoredSlot> VectorIndex::Impl::TwoHopFor(const SearchJob& job,
 
 // ---- scans ----
 
-std::vector<ScoredSlot> VectorIndex::Impl::ScanFor(const SearchJob& job) const {
+// What counts, none twice.
+std::vector<uint32_t> VectorIndex::Impl::SlotsToScan(const SearchJob& job) const {
   std::vector<uint32_t> slots;
+  uint32_t batch[kScanBatch];
+  uint32_t n = 0;
+  const auto test = [&] {
+    job.gate.AcceptMany({batch, n}, &slots);
+    n = 0;
+  };
+  const auto take = [&](uint32_t slot) {
+    batch[n++] = slot;
+    if (n == kScanBatch) test();
+  };
   const uint32_t limit = graph_->slot_limit();
   SlotFilter* columns = job.gate.columns();
   if (columns != nullptr && columns->listed() && columns->listed_entries() < limit) {
@@ -214,20 +239,20 @@ std::vector<ScoredSlot> VectorIndex::Impl::ScanFor(const SearchJob& job) const {
     marks.Begin(limit);
     const size_t entries = columns->listed_entries();
     slots.reserve(entries);
-    const auto take = [&](uint32_t slot) {
-      if (job.gate.Accepts(slot)) slots.push_back(slot);
-    };
-    // Many are taken in the order of their rows in memory; for few the marks would be the longer read.
-    const bool in_order = entries > limit / kSparseShare;
+    const bool in_order = entries > limit / kDenseShare;
     columns->ForEachListed([&](uint32_t slot) {
       if (slot < limit && marks.Set(slot) && !in_order) take(slot);
     });
     if (in_order) marks.ForEach(limit, take);
   } else {
-    for (uint32_t slot = 0; slot < limit; ++slot) {
-      if (job.gate.Accepts(slot)) slots.push_back(slot);
-    }
+    for (uint32_t slot = 0; slot < limit; ++slot) take(slot);
   }
+  test();
+  return slots;
+}
+
+std::vector<ScoredSlot> VectorIndex::Impl::ScanFor(const SearchJob& job) const {
+  const std::vector<uint32_t> slots = SlotsToScan(job);
   job.report->plan = SearchPlan::kScan;
   ++job.report->attempts;
   job.report->distances += slots.size();

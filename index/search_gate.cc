@@ -32,8 +32,34 @@ bool SearchGate::Accepts(uint32_t slot) {
   return !filter_ || filter_.accepts(filter_.context, {slot, record.name(), record.attr()});
 }
 
-void SearchGate::BeginWalk(const Patience& patience) {
-  patience_ = patience;
+void SearchGate::AcceptMany(std::span<const uint32_t> slots, std::vector<uint32_t>* accepted) {
+  if (!columns_ || filter_ || parts_.due_ms != 0) {
+    for (const uint32_t slot : slots) {
+      if (Accepts(slot)) accepted->push_back(slot);
+    }
+    return;
+  }
+  const size_t before = accepted->size();
+  accepted->resize(before + slots.size());
+  uint32_t* kept = accepted->data() + before;
+  unknown_.clear();
+  const size_t matching = columns_->Sift(slots, kept, &unknown_);
+  size_t live = 0;
+  for (size_t i = 0; i < matching; ++i) {
+    const uint32_t slot = kept[i];
+    kept[live] = slot;
+    live += (parts_.graph->meta(slot) & kMetaLive) != 0 ? 1 : 0;
+  }
+  accepted->resize(before + live);
+  tests_ += slots.size() - unknown_.size();
+  for (const uint32_t slot : unknown_) {
+    if (Accepts(slot)) accepted->push_back(slot);
+  }
+}
+
+void SearchGate::BeginWalk(const Patience& early, const Patience& late) {
+  early_ = early;
+  late_ = late;
   walk_tests_ = 0;
   walk_hits_ = 0;
   stopped_ = false;

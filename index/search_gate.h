@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "index/fields/slot_filter.h"
@@ -30,18 +31,23 @@ class SearchGate {
   bool open() const { return open_; }
   bool filtered() const { return where_ != nullptr || filter_; }
   bool Accepts(uint32_t slot);
-  // The same for a walk, which is told to stop when after `tests_min` slots fewer than `hits_min` of
-  // them were accepted.
+  // Appends those of `slots`, none twice, that Accepts; the order is kept but for those whose
+  // attributes had to be read.
+  void AcceptMany(std::span<const uint32_t> slots, std::vector<uint32_t>* accepted);
+  // Accepts for a walk, which is told to stop when after so many tests fewer slots than so many were
+  // accepted. No tests: never.
   struct Patience {
-    uint32_t tests_min = 0;
+    uint32_t tests = 0;
     uint32_t hits_min = 0;
   };
-  void BeginWalk(const Patience& patience);
+  void BeginWalk(const Patience& early, const Patience& late);
   const bool* stopped() const { return &stopped_; }
   bool AcceptsOnWalk(uint32_t slot) {
     const bool yes = Accepts(slot);
     walk_hits_ += yes ? 1 : 0;
-    if (++walk_tests_ == patience_.tests_min) stopped_ = walk_hits_ < patience_.hits_min;
+    ++walk_tests_;
+    if (walk_tests_ == early_.tests && walk_hits_ < early_.hits_min) stopped_ = true;
+    if (walk_tests_ == late_.tests && walk_hits_ < late_.hits_min) stopped_ = true;
     return yes;
   }
   // The same by the record alone: what is returned matches as it is returned.
@@ -62,7 +68,9 @@ class SearchGate {
   std::optional<SlotFilter> columns_;
   // Answers of JSON by slot (slot * 2 + 2 + yes), for walks that are repeated; made at first use.
   std::vector<uint32_t> asked_;
-  Patience patience_;
+  std::vector<uint32_t> unknown_;  // of AcceptMany
+  Patience early_;
+  Patience late_;
   uint32_t walk_tests_ = 0;
   uint32_t walk_hits_ = 0;
   bool stopped_ = false;

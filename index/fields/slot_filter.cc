@@ -116,6 +116,34 @@ SlotFilter::Verdict SlotFilter::TestAll(uint32_t slot) {
   return verdict == Verdict::kYes && in_json ? Verdict::kInJson : verdict;
 }
 
+size_t SlotFilter::Sift(std::span<const uint32_t> slots, uint32_t* kept,
+                        std::vector<uint32_t>* in_json) {
+  if (one_range_ != nullptr) return SiftRange(slots, kept, in_json);
+  size_t n = 0;
+  for (const uint32_t slot : slots) {
+    const Verdict verdict = Test(slot);
+    kept[n] = slot;
+    n += verdict == Verdict::kYes ? 1 : 0;
+    if (verdict == Verdict::kInJson) in_json->push_back(slot);
+  }
+  return n;
+}
+
+// Without a branch that depends on a number: whether it matches is as good as random.
+size_t SlotFilter::SiftRange(std::span<const uint32_t> slots, uint32_t* kept,
+                             std::vector<uint32_t>* in_json) {
+  size_t n = 0;
+  for (const uint32_t slot : slots) {
+    double number = 0;
+    const NumericColumn::State state = one_range_->StateOf(slot, &number);
+    kept[n] = slot;
+    if (state == NumericColumn::State::kInJson) in_json->push_back(slot);
+    const bool yes = range_.Has(number);
+    n += yes && state == NumericColumn::State::kNumber ? 1 : 0;
+  }
+  return n;
+}
+
 SlotFilter::Verdict SlotFilter::Run(uint32_t at) {
   TestNode& test = tests_[at];
   const auto verdict = [](bool yes) { return yes ? Verdict::kYes : Verdict::kNo; };

@@ -47,6 +47,10 @@ class SlotFilter {
     return TestAll(slot);
   }
 
+  // The same for many: writes those that match to `kept`, in their order, and returns how many; those
+  // of which the columns do not know are added to `in_json`.
+  size_t Sift(std::span<const uint32_t> slots, uint32_t* kept, std::vector<uint32_t>* in_json);
+
   // Every field has a column.
   bool covered() const { return covered_; }
   // An upper bound, nearly, of how many elements match; nothing when no list holds them all.
@@ -101,6 +105,7 @@ class SlotFilter {
   bool AskValue(uint32_t at, uint16_t field, const JsonValue& value);
 
   Verdict TestAll(uint32_t slot);
+  size_t SiftRange(std::span<const uint32_t> slots, uint32_t* kept, std::vector<uint32_t>* in_json);
   uint32_t Compile(uint32_t at);
   Verdict Run(uint32_t test);
   bool AskTag(TestNode* test, uint32_t id);

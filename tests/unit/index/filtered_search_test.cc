@@ -143,6 +143,39 @@ TEST_CASE("filtered search finds what is nearest at every share", "[index][filte
   CHECK(Run(world, ".unknown == 1", SearchPlan::kChoose, std::vector<bool>(kElements), 10, 5).recall == 1);
 }
 
+TEST_CASE("filtered search: a walk among what does not match gives up, and says so", "[index][filter]") {
+  const World& world = WithFields();
+  const auto where = FilterExpression::Parse(".c < 4000").value();
+  Random random(5);
+  uint32_t gave_up = 0;
+  for (int q = 0; q < 20; ++q) {
+    // Opposite to the point around which all matches lie.
+    std::vector<float> query = world.vectors[0];
+    const std::vector<float> noise = RandomVector(&random, kDim);
+    for (uint32_t i = 0; i < kDim; ++i) query[i] = noise[i] / 4 - query[i];
+    SearchParams params;
+    params.where_or_null = &where;
+    SearchReport report;
+    params.report_or_null = &report;
+    const auto rows = world.index->Search(query, params);
+    params.plan = SearchPlan::kScan;
+    SearchReport scan;
+    params.report_or_null = &scan;
+    const auto truth = world.index->Search(query, params);
+    REQUIRE((rows.ok() && truth.ok()));
+    CHECK(scan.distances == 4000);
+    CHECK(scan.nodes == 0);
+    REQUIRE(rows->size() == 10);
+    if (report.plan != SearchPlan::kScan) continue;
+    ++gave_up;
+    CHECK(report.attempts == 2);
+    CHECK(report.nodes > 0);
+    CHECK(report.distances == report.nodes + 4000);
+    for (size_t i = 0; i < 10; ++i) CHECK((*rows)[i].name == (*truth)[i].name);
+  }
+  CHECK(gave_up >= 18);
+}
+
 TEST_CASE("filtered search: every plan by force returns as many rows as there are", "[index][filter]") {
   const World& world = WithFields();
   for (const SearchPlan plan : {SearchPlan::kScan, SearchPlan::kWalk, SearchPlan::kTwoHop}) {
