@@ -46,6 +46,21 @@ class NameMap {
     EraseAt(at);
     return true;
   }
+  // Calls visit(slot) for the entries with hashes from `first` to `last`.
+  template <typename Visit>
+  void ForEachWithin(uint32_t first, uint32_t last, Visit&& visit) const {
+    if (capacity_ == 0) return;
+    // They stand from their home on, before the next empty word.
+    const uint64_t begin = HomeOf(first, capacity_);
+    const uint64_t homes = HomeOf(last, capacity_) - begin + 1;
+    uint64_t at = begin;
+    for (uint64_t passed = 0; passed < capacity_; ++passed) {
+      const uint64_t word = words_[at];
+      if (word == 0 && passed >= homes) return;
+      if (word != 0 && HashIn(word) >= first && HashIn(word) <= last) visit(SlotOf(word));
+      if (++at == capacity_) at = 0;
+    }
+  }
   uint64_t size() const { return count_; }
   uint64_t capacity() const { return capacity_; }
   size_t bytes() const { return own_.capacity() * sizeof(uint64_t); }

@@ -9,6 +9,11 @@
 
 namespace hotkv {
 
+namespace {
+// Elements that VisitByName looks at while changes wait.
+constexpr uint32_t kVisitedUnderLock = 1024;
+}  // namespace
+
 std::string_view MetricName(Metric metric) {
   switch (metric) {
     case Metric::kCosine:
@@ -322,6 +327,32 @@ std::vector<VectorIndex::VisitedOwned> VectorIndex::VisitSome(uint32_t from_slot
     if (with_vectors) impl_->Restore(slot, record.header->norm, &e.vector);
   }
   *next = end == limit ? kNoSlot : end;
+  return visited;
+}
+
+std::vector<VectorIndex::VisitedOwned> VectorIndex::VisitByName(uint32_t* cursor,
+                                                                uint32_t count) const {
+  std::vector<VisitedOwned> visited;
+  // In parts, so that no change waits for long.
+  for (uint32_t looked = 0; looked < count;) {
+    const uint32_t part = std::min(count - looked, kVisitedUnderLock);
+    looked += part;
+    ReaderPin pin;
+    std::shared_lock<std::shared_mutex> lock(impl_->names_mutex_);
+    const uint64_t hashes = (uint64_t{part} << 32) / std::max<uint64_t>(impl_->names_.size(), part);
+    const uint64_t end = std::min(*cursor + std::max<uint64_t>(hashes, 1), uint64_t{1} << 32);
+    impl_->names_.ForEachWithin(*cursor, static_cast<uint32_t>(end - 1), [&](uint32_t slot) {
+      const RecordView record = impl_->records_.Get(slot);
+      if (!record) return;  // of a damaged file
+      VisitedOwned& e = visited.emplace_back();
+      e.slot = slot;
+      e.name = record.name();
+      e.attr = record.attr();
+      e.expire_at_ms = record.expire_at_ms();
+    });
+    *cursor = static_cast<uint32_t>(end);  // 0 past the last
+    if (*cursor == 0) break;
+  }
   return visited;
 }
 

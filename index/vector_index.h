@@ -284,6 +284,16 @@ class VectorIndex {
     }
     return next;
   }
+  // Visits about `count` elements in the order of their names' hashes, from `cursor` on (0: the
+  // first); returns where to go on, 0 at the end. An element that is there throughout is visited
+  // once, also when it is set anew meanwhile, and when another index with the same elements goes on.
+  template <typename Visit>
+  uint32_t ForEachByName(uint32_t cursor, uint32_t count, Visit&& visit) const {
+    for (const VisitedOwned& e : VisitByName(&cursor, count)) {
+      visit(VisitedElement{{e.slot, e.name, e.attr, e.expire_at_ms}, {}});
+    }
+    return cursor;
+  }
   // A live element chosen by `random` (any 64 bits), about uniformly; nothing when empty.
   std::optional<std::string> RandomName(uint64_t random) const;
   IndexInfo Info() const;
@@ -347,6 +357,7 @@ class VectorIndex {
   explicit VectorIndex(std::unique_ptr<Impl> impl);
   std::vector<VisitedOwned> VisitSome(uint32_t from_slot, uint32_t slots_max, bool with_vectors,
                                       uint32_t* next) const;
+  std::vector<VisitedOwned> VisitByName(uint32_t* cursor, uint32_t count) const;
 
   std::unique_ptr<Impl> impl_;
 };

@@ -69,7 +69,7 @@ void DeleteWhere(CommandContext& ctx) {
 }
 
 struct ScanOptions {
-  uint32_t slot = 0;
+  uint32_t cursor = 0;
   uint32_t count = 10;
   std::optional<std::string_view> pattern;
   std::optional<FilterExpression> filter;
@@ -79,8 +79,8 @@ ScanOptions ParseScan(VectorArgs* args) {
   ScanOptions out;
   bool has_count = false;
   const std::optional<uint64_t> cursor = ParseUint64(args->Next());
-  if (!cursor || *cursor > kIndexSlotsMax) args->Fail("ERR invalid cursor");
-  out.slot = static_cast<uint32_t>(cursor.value_or(0));
+  if (!cursor || *cursor > UINT32_MAX) args->Fail("ERR invalid cursor");
+  out.cursor = static_cast<uint32_t>(cursor.value_or(0));
   while (args->ok() && !args->done()) {
     if (!out.pattern && args->Keyword("MATCH")) {
       out.pattern = args->Next();
@@ -103,8 +103,8 @@ void Scan(CommandContext& ctx) {
   const VectorSetRef set = IndexForLookup(ctx);
   if (!set) return;
   std::vector<std::string> names;
-  const uint32_t next = set->index().ForEach(
-      options.slot, options.count, [&](const VectorIndex::VisitedElement& e) {
+  const uint32_t next = set->index().ForEachByName(
+      options.cursor, options.count, [&](const VectorIndex::VisitedElement& e) {
         const int64_t end_ms = e.view.expire_at_ms;
         if (end_ms != 0 && end_ms <= ctx.now_ms()) return;
         if (options.pattern && !GlobMatches(*options.pattern, e.view.name)) return;
@@ -113,7 +113,7 @@ void Scan(CommandContext& ctx) {
       });
   TouchKeysStripe(ctx);
   ctx.reply.ArrayHeader(2);
-  ctx.reply.Bulk(next == kNoSlot ? "0" : std::to_string(next));
+  ctx.reply.Bulk(std::to_string(next));
   ctx.reply.ArrayHeader(names.size());
   for (const std::string& name : names) ctx.reply.Bulk(name);
 }

@@ -602,6 +602,79 @@ TEST_CASE("a rebuild changes type and links, keeps content, ends, fields and nam
   CHECK(db("VSIM.INFO i").find("rebuild_percent, :-1") != std::string::npos);
 }
 
+// What a scan returned, each name once.
+class Scan {
+ public:
+  explicit Scan(EngineFixture* db) : db_(*db) {}
+  bool done() const { return started_ && cursor_ == "0"; }
+  void Step() {
+    started_ = true;
+    const std::string reply = db_.Call({"VSIM.SCAN", "i", cursor_, "COUNT", "40"});
+    REQUIRE(reply.starts_with("[$"));
+    const size_t names = reply.find(", [");
+    cursor_ = reply.substr(2, names - 2);
+    for (size_t at = reply.find('$', names); at != std::string::npos; at = reply.find('$', at + 1)) {
+      const size_t end = reply.find_first_of(",]", at);
+      CHECK(seen_.insert(reply.substr(at + 1, end - at - 1)).second);
+    }
+  }
+  const std::set<std::string>& seen() const { return seen_; }
+
+ private:
+  EngineFixture& db_;
+  std::string cursor_ = "0";
+  bool started_ = false;
+  std::set<std::string> seen_;
+};
+
+TEST_CASE("a VSIM.SCAN returns what is there throughout, over new vectors, deletions and rebuilds") {
+  EngineFixture db;
+  Upkeep upkeep(&db.engine());
+  std::mt19937 random(7);
+  REQUIRE(db("VSIM.CREATEINDEX i DIM 4") == "+OK");
+  const auto set = [&](const std::string& id) {
+    db.Call({"VSIM.SET", "i", id, "FP32", Blob(RandomVector(&random, 4))});
+  };
+  std::set<std::string> there;
+  for (int i = 0; i < 1000; ++i) there.insert("e" + std::to_string(i));
+  for (const std::string& id : there) set(id);
+  for (int i = 0; i < 300; ++i) set("f" + std::to_string(i));
+  Scan scan(&db);
+  int rebuilds = 0;
+  int steps = 0;
+  for (; !scan.done(); ++steps) {
+    scan.Step();
+    // Those that go leave their slots to those that are set anew, and to new ones.
+    for (int i = 0; i < 20; ++i) db.Call({"VSIM.DEL", "i", "f" + std::to_string(random() % 300)});
+    for (int i = 0; i < 30; ++i) set("e" + std::to_string(random() % 1000));
+    for (int i = 0; i < 20; ++i) set("g" + std::to_string(random() % 3000));
+    while (SetAt(db, "i").index().RepairStep(4096, RepairWhen::kNow)) {
+    }
+    if (steps % 10 != 5) continue;
+    CHECK(db(steps % 20 == 5 ? "VSIM.REBUILD i M 8" : "VSIM.REBUILD i TYPE Q8") == "+OK");
+    RunToEnd(db, &upkeep);
+    ++rebuilds;
+  }
+  CHECK(rebuilds >= 2);
+  CHECK(steps > 25);
+  CHECK(std::includes(scan.seen().begin(), scan.seen().end(), there.begin(), there.end()));
+  // At rest it is the whole set, whatever COUNT is; in an index of one element, and of none, too.
+  for (const char* count : {"1", "7", "100000"}) {
+    std::string cursor = "0";
+    size_t names = 0;
+    do {
+      const std::string reply = db.Call({"VSIM.SCAN", "i", cursor, "COUNT", count});
+      cursor = reply.substr(2, reply.find(',') - 2);
+      names += static_cast<size_t>(std::count(reply.begin(), reply.end(), '$')) - 1;
+    } while (cursor != "0");
+    CHECK(":" + std::to_string(names) == db("VSIM.COUNT i"));
+  }
+  db("VSIM.CREATEINDEX one DIM 4");
+  CHECK(db("VSIM.SCAN one 0") == "[$0, []]");
+  db("VSIM.SET one a VALUES 4 1 2 3 4");
+  CHECK(db("VSIM.SCAN one 0") == "[$0, [$a]]");
+}
+
 TEST_CASE("a rebuild whose key is deleted, or that is given up, leaves nothing") {
   EngineFixture db;
   {
