@@ -220,6 +220,13 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
   }
   lock.unlock();
   UpdateDenial();
+  NoteLogCounts();
+}
+
+void DataDirectory::NoteLogCounts() {
+  const bool counts = LogCounts();
+  const bool changed = log_counts_.exchange(counts, std::memory_order_acq_rel) != counts;
+  if (changed && options_.on_progress) options_.on_progress();  // WAITAOF may be waiting for it
 }
 
 // The new snapshot has been read back: what it replaces may go.
@@ -398,11 +405,13 @@ Status DataDirectory::SetAppendOnly(bool on) {
       state->epoch_max = std::max(state->epoch_max, first_epoch);
     }));
     HOTKV_RETURN_IF_ERROR(log_->SwitchLogging(true).status());
+    NoteLogCounts();
     SetFsyncPolicy(writer_->policy());
     BeginSnapshot(SnapshotWhy::kLogBegins);
     return Status::Ok();
   }
   HOTKV_ASSIGN_OR_RETURN(const uint64_t last_epoch, log_->SwitchLogging(false));
+  log_counts_.store(false, std::memory_order_release);
   SetFsyncPolicy(writer_->policy());
   return catalog_->Update([&](CatalogState* state) {
     for (auto& [first, range] : state->ranges) {

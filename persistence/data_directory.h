@@ -160,6 +160,8 @@ class DataDirectory {
   // The log is on and goes on from something that is durable: what it holds will be recovered.
   // False for a moment after it was switched on.
   bool LogCounts() const;
+  // The same as of the last time that it changed, for those who must not wait for the catalog's disk.
+  bool log_counts() const { return log_counts_.load(std::memory_order_acquire); }
   DirectoryStatus GetStatus() const;
   LogWriter& log() { return *writer_; }
   Catalog& catalog() { return *catalog_; }
@@ -178,6 +180,7 @@ class DataDirectory {
 
   explicit DataDirectory(DataDirectoryOptions options);
   // data_directory_open.cc
+  Result<bool> HasCatalog() const;
   Status CheckForeignFiles(bool has_catalog) const;
   Status TakeLock();
   Status OpenCatalog();
@@ -192,6 +195,7 @@ class DataDirectory {
   void Run();
   void OnLogProgress();
   void UpdateDenial();
+  void NoteLogCounts();
   bool AdvanceSnapshot(int64_t now_ms);
   void StartNextJob(int64_t now_ms);
   void FinishJob(int64_t now_ms, const Status& status);
@@ -255,6 +259,7 @@ class DataDirectory {
   uint64_t start_number_ = 0;
   uint64_t loaded_keys_ = 0;
 
+  std::atomic<bool> log_counts_{false};
   std::atomic<bool> started_{false};  // release by Start: all of the above is there
   std::thread thread_;
 };

@@ -66,7 +66,7 @@ std::string DataDirectory::RandomHex(size_t digits) {
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::Open(DataDirectoryOptions options) {
   std::unique_ptr<DataDirectory> directory(new DataDirectory(std::move(options)));
-  HOTKV_RETURN_IF_ERROR(directory->TakeLock());
+  HOTKV_RETURN_IF_ERROR(WithAdvice(directory->TakeLock(), directory->paths_.root));
   HOTKV_RETURN_IF_ERROR(WithAdvice(directory->OpenCatalog(), directory->paths_.root));
   const CatalogState state = directory->catalog_->Read();
   directory->server_id_ = state.server_id;
@@ -84,6 +84,12 @@ Status DataDirectory::TakeLock() {
     HOTKV_RETURN_IF_ERROR(env_->MakeDir(paths_.root));
     HOTKV_RETURN_IF_ERROR(env_->SyncDir(ParentFolder(paths_.root)));
   }
+  // Before the lock's file is made in a directory that is somebody else's.
+  HOTKV_ASSIGN_OR_RETURN(const bool locked_before, env_->Exists(paths_.lock));
+  if (!locked_before && options_.open_catalog == nullptr) {
+    HOTKV_ASSIGN_OR_RETURN(const bool has_catalog, HasCatalog());
+    HOTKV_RETURN_IF_ERROR(CheckForeignFiles(has_catalog));
+  }
   Result<std::unique_ptr<FileLock>> lock = env_->Lock(paths_.lock);
   if (!lock.ok() && lock.status().code() == Code::kLocked) {
     return Status::Locked("another hotkv-server or hotkv-tool works on this directory")
@@ -92,6 +98,15 @@ Status DataDirectory::TakeLock() {
   if (!lock.ok()) return lock.status();
   lock_ = std::move(lock).value();
   return Status::Ok();
+}
+
+// An empty file is what a first start leaves that ended early; opening it would fill it.
+Result<bool> DataDirectory::HasCatalog() const {
+  HOTKV_ASSIGN_OR_RETURN(const bool has_file, env_->Exists(paths_.catalog));
+  if (!has_file) return false;
+  HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(paths_.catalog, OpenMode::kRead));
+  HOTKV_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  return size != 0;
 }
 
 Status DataDirectory::CheckForeignFiles(bool has_catalog) const {
@@ -119,13 +134,7 @@ Status DataDirectory::OpenCatalog() {
   HOTKV_ASSIGN_OR_RETURN(const bool has_file, env_->Exists(paths_.catalog));
   const bool own_store = options_.open_catalog == nullptr;
   if (own_store) {
-    // An empty file is what a first start leaves that ended early; opening it would fill it.
-    bool has_catalog = false;
-    if (has_file) {
-      HOTKV_ASSIGN_OR_RETURN(const auto file, env_->Open(paths_.catalog, OpenMode::kRead));
-      HOTKV_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-      has_catalog = size != 0;
-    }
+    HOTKV_ASSIGN_OR_RETURN(const bool has_catalog, HasCatalog());
     HOTKV_RETURN_IF_ERROR(CheckForeignFiles(has_catalog));
   }
   auto store = own_store ? OpenLmdb(paths_.catalog, !has_file)
@@ -331,6 +340,7 @@ Status DataDirectory::Start() {
   SetFsyncPolicy(options_.fsync);
   live_writer_.store(writer_.get(), std::memory_order_release);
   UpdateDenial();  // what the writer's thread has told too early
+  log_counts_.store(LogCounts(), std::memory_order_release);
   started_.store(true, std::memory_order_release);
   if (!options_.manual) thread_ = std::thread([this] { Run(); });
   return Status::Ok();

@@ -28,6 +28,7 @@ class DataDurability final : public DurabilityControl {
   Result<uint64_t> BeginSnapshot(SnapshotReason reason) override;
   SnapshotState StateOf(uint64_t snapshot) override;
   void HelpSnapshot(WorkerState& worker) override { directory_.HelpSnapshot(worker); }
+  bool LogCounts() override { return directory_.log_counts(); }
   void RequestSync() override { directory_.RequestSync(); }
   Status Reload() override { return directory_.Reload(); }
   Status ChangeReplicationId() override { return directory_.ChangeReplicationId(); }

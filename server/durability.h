@@ -57,6 +57,9 @@ class DurabilityControl {
   // Does in this worker what a snapshot under way wants of all workers; for a caller that has
   // stopped the others.
   virtual void HelpSnapshot(WorkerState& worker) = 0;
+  // The log is on and goes on from something that is on disk. False from CONFIG SET appendonly yes
+  // until the snapshot that it begins with is in place: what is synced before would not come back.
+  virtual bool LogCounts() = 0;
   // The log writer syncs what there is now, not at the next second.
   virtual void RequestSync() = 0;
   // DEBUG RELOAD, DEBUG LOADAOF: empties the keyspace and loads it from disk again, in place. The

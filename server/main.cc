@@ -75,6 +75,9 @@ Status PrepareDirectory(StartOptions* options) {
   char absolute[PATH_MAX];
   if (realpath(dir.c_str(), absolute) == nullptr)
     return Status::FromErrno(errno, "Cannot use the data directory", dir);
+  struct stat info {};
+  if (stat(absolute, &info) != 0 || !S_ISDIR(info.st_mode))
+    return Status::FromErrno(ENOTDIR, "Cannot use the data directory", absolute);
   const std::string word = absolute;
   return options->settings.Set(static_cast<size_t>(Setting::kDir), {&word, 1});
 }
@@ -111,7 +114,8 @@ class Process {
   explicit Process(StartOptions options)
       : workers_(WorkersOf(options.settings)), config_(std::move(options)) {}
 
-  Status Start();
+  // Takes the sockets over. Nothing of the data directory has been touched when they could not be had.
+  Status Start(std::vector<ListenSocket> sockets);
   void Run();
 
  private:
@@ -169,13 +173,17 @@ Status Process::OpenData() {
   return Status::Ok();
 }
 
-Status Process::Start() {
-  HOTKV_RETURN_IF_ERROR(OpenData());
+Status Process::Start(std::vector<ListenSocket> sockets) {
+  const Status opened = OpenData();
+  if (!opened.ok()) {
+    CloseSockets(&sockets);
+    return opened;
+  }
   durability_ = std::make_unique<DataDurability>(directory_.get());
   engine_->loading.store(true, std::memory_order_release);
   server_ = std::make_unique<Server>(&config_, engine_.get());
   durability_->Connect(config_);
-  HOTKV_RETURN_IF_ERROR(server_->Start());
+  HOTKV_RETURN_IF_ERROR(server_->StartOn(std::move(sockets)));
   running_.store(server_.get(), std::memory_order_release);
   loader_ = std::thread([this] { LoadData(); });
   return Status::Ok();
@@ -237,22 +245,39 @@ void Process::Run() {
 #endif
 }
 
+// What may be refused for the sake of others comes first: the data directory is not made in vain.
+Result<std::vector<ListenSocket>> Prepare(StartOptions* options) {
+  const Settings& settings = options->settings;
+  if (BackendOf(settings) == IoBackend::kUring) HOTKV_RETURN_IF_ERROR(ProbeUring());
+  HOTKV_ASSIGN_OR_RETURN(std::vector<ListenSocket> sockets, BindSockets(settings));
+  const Status status = PrepareDirectory(options);
+  if (status.ok()) return sockets;
+  CloseSockets(&sockets);
+  return status;
+}
+
 int Run(StartOptions options) {
+  const bool daemon = options.settings.Bool(Setting::kDaemonize);
   Status status = OpenLog(options.settings);
-  if (status.ok()) status = PrepareDirectory(&options);
-  if (status.ok() && options.settings.Bool(Setting::kDaemonize)) status = Daemonize();
+  if (status.ok() && daemon) status = Daemonize();
   if (!status.ok()) return Complain(status);
   if (options.settings.Bool(Setting::kCrashLogEnabled)) InstallCrashReport();
   if (options.settings.Text(Setting::kSupervised) == "no") unsetenv("NOTIFY_SOCKET");
   BlockSignals();
+  const bool log_is_elsewhere = !options.settings.Text(Setting::kLogFile).empty();
+  const auto refuse = [&](const Status& why) {
+    Log(LogLevel::kWarning, why.ToString());
+    if (log_is_elsewhere) std::fprintf(stderr, "hotkv-server: %s\n", why.ToString().c_str());
+    return 1;
+  };
+  Result<std::vector<ListenSocket>> sockets = Prepare(&options);
+  if (!sockets.ok()) return refuse(sockets.status());
   LogStart(options, WorkersOf(options.settings));
   RegisterObjectTypes();
   Process process(std::move(options));
-  status = process.Start();
-  if (!status.ok()) {
-    Log(LogLevel::kWarning, status.ToString());
-    return 1;
-  }
+  status = process.Start(std::move(sockets).value());
+  if (!status.ok()) return refuse(status);
+  if (daemon) LeaveTerminal();
   process.Run();
   return 0;
 }

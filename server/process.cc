@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -137,6 +138,20 @@ int64_t RaiseOpenFiles(int64_t clients_wanted) {
   return std::max<int64_t>(possible, 1);
 }
 
+int started_fd = -1;  // of a daemon: its parent waits at the other end
+
+// The parent of a daemon ends as soon as that runs, or as it ended.
+[[noreturn]] void WaitForStart(pid_t child, int started) {
+  char mark = 0;
+  ssize_t got = 0;
+  while ((got = read(started, &mark, 1)) < 0 && errno == EINTR) {
+  }
+  if (got == 1) _exit(0);
+  int status = 0;
+  const bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
+  _exit(ended && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 1);
+}
+
 }  // namespace
 
 void BlockSignals() {
@@ -183,15 +198,28 @@ void InstallCrashReport() {
 }
 
 Status Daemonize() {
+  int started[2];
+  if (pipe2(started, O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe", "");
   const pid_t child = fork();
   if (child < 0) return Status::FromErrno(errno, "fork", "");
-  if (child > 0) _exit(0);
+  if (child > 0) {
+    close(started[1]);
+    WaitForStart(child, started[0]);
+  }
+  close(started[0]);
+  started_fd = started[1];
   setsid();
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return Status::FromErrno(errno, "open", "/dev/null");
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
-  close(null);
   return Status::Ok();
+}
+
+void LeaveTerminal() {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+    close(null);
+  }
+  Put(started_fd, "+");
+  close(started_fd);
 }
 
 Status WritePidFile(const std::string& path) {

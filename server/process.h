@@ -25,8 +25,11 @@ void MainLoop(Server* server);
 // death by that signal.
 void InstallCrashReport();
 
-// Detaches from the terminal; the caller's process goes on as the child.
+// The caller's process goes on as the child, in a session of its own. The parent waits until
+// LeaveTerminal, and ends with 0; or with the child's exit status when that ends before.
 Status Daemonize();
+// The daemon runs: standard input and output are given up.
+void LeaveTerminal();
 Status WritePidFile(const std::string& path);
 
 // READY=1 and the like, to systemd's socket; nothing where there is none. `state` may have several

@@ -56,12 +56,6 @@ bool SamePassword(std::string_view given, std::string_view wanted) {
   return difference == 0;
 }
 
-IoBackend BackendOf(const Settings& settings) {
-  const std::string& io = settings.Text(Setting::kIo);
-  if (io == "uring") return IoBackend::kUring;
-  return io == "epoll" ? IoBackend::kEpoll : IoBackend::kAuto;
-}
-
 void Refuse(int fd, std::string_view text) {
   [[maybe_unused]] const ssize_t sent =
       send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -69,6 +63,12 @@ void Refuse(int fd, std::string_view text) {
 }
 
 }  // namespace
+
+IoBackend BackendOf(const Settings& settings) {
+  const std::string& io = settings.Text(Setting::kIo);
+  if (io == "uring") return IoBackend::kUring;
+  return io == "epoll" ? IoBackend::kEpoll : IoBackend::kAuto;
+}
 
 Server::Server(Config* config, Engine* engine)
     : config_(config), engine_(engine), run_id_(NewRunId()), started_ms_(Clock::NowMs()) {
@@ -110,11 +110,6 @@ void Server::ListenForChanges() {
   config_->OnChange(
       {Setting::kBind, Setting::kPort},
       [this](const Settings& before, const Settings& after) { return Rebind(before, after); });
-}
-
-Status Server::Start() {
-  HOTKV_ASSIGN_OR_RETURN(std::vector<ListenSocket> sockets, BindSockets(*config_->Current()));
-  return StartOn(std::move(sockets));
 }
 
 Status Server::StartOn(std::vector<ListenSocket> sockets) {

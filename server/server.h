@@ -18,6 +18,7 @@
 #include "server/commands/server_gauges.h"
 #include "server/config/config.h"
 #include "server/durability.h"
+#include "server/net/event_loop.h"
 #include "server/net/listener.h"
 #include "server/session/client_registry.h"
 
@@ -40,6 +41,9 @@ struct ServerStats {
 
 enum class ShutdownSave : uint8_t { kAsConfigured, kSave, kNoSave };
 
+// What the setting `io` asks for.
+IoBackend BackendOf(const Settings& settings);
+
 class Server {
  public:
   Server(Config* config, Engine* engine);
@@ -55,11 +59,9 @@ class Server {
     return durability_.load(std::memory_order_acquire);
   }
 
-  // Binds the sockets and starts workers and acceptor.
-  Status Start();
-  // Starts the workers and listens on these sockets only; for tests.
+  // Starts the workers, and listens on these sockets (of BindSockets; closed when it fails).
   Status StartOn(std::vector<ListenSocket> sockets);
-  // Any thread. The thread that called Start sees it by shutdown_fd (an eventfd) and calls Stop.
+  // Any thread. The thread that called StartOn sees it by shutdown_fd (an eventfd) and calls Stop.
   void RequestShutdown(ShutdownSave save);
   // Stops the server once the snapshot that a SHUTDOWN waits for has ended. Any thread.
   void AdvanceShutdown();

@@ -233,7 +233,7 @@ void WaitAof(CommandContext& ctx) {
   }
   const EpochClock* epochs = &ctx.engine.epochs();
   const uint64_t epoch = ctx.client.last_write_epoch;
-  const auto is_durable = [=] { return log_on && epochs->durable() >= epoch; };
+  const auto is_durable = [=] { return log_on && disk->LogCounts() && epochs->durable() >= epoch; };
   if ((replicas == 0 && (local == 0 || is_durable())) || ctx.client.in_exec) {
     return ReplyAcknowledged(ctx.reply, is_durable());
   }

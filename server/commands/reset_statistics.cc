@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/log.h"
 #include "engine/base/number.h"
 #include "engine/tx/engine.h"
 #include "server/commands/command_recorder.h"
@@ -16,29 +15,20 @@ namespace hotkv {
 
 namespace {
 
-Result<std::vector<double>> Percentiles(const Settings& settings) {
+std::vector<double> Percentiles(const Settings& settings) {
   std::vector<double> percentiles;
   for (const std::string& word : settings.Words(Setting::kLatencyTrackingPercentiles)) {
-    const std::optional<double> value = ParseDouble(word);
-    if (!value)
-      return Status::InvalidArgument("Invalid latency-tracking-info-percentiles parameters");
-    if (*value < 0 || *value > 100) {
-      return Status::InvalidArgument(
-          "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
-    }
-    percentiles.push_back(*value);
+    percentiles.push_back(*ParseDouble(word));  // checked when it was set
   }
   return percentiles;
 }
 
-Status Apply(const Settings& settings, CommandRecorder& recorder) {
-  HOTKV_ASSIGN_OR_RETURN(std::vector<double> percentiles, Percentiles(settings));
+void Apply(const Settings& settings, CommandRecorder& recorder) {
   recorder.SetSlowerThan(settings.Int(Setting::kSlowlogLogSlowerThan));
   recorder.slowlog().SetCapacity(static_cast<size_t>(settings.Int(Setting::kSlowlogMaxLen)));
   recorder.SetMonitorThreshold(settings.Int(Setting::kLatencyMonitorThreshold));
   recorder.SetTrackLatency(settings.Bool(Setting::kLatencyTracking));
-  recorder.SetPercentiles(std::move(percentiles));
-  return Status::Ok();
+  recorder.SetPercentiles(Percentiles(settings));
 }
 
 }  // namespace
@@ -55,12 +45,14 @@ void ResetStatistics(Server& server) {
 }
 
 void ConnectRecorder(Config& config, CommandRecorder& recorder) {
-  const Status status = Apply(*config.Current(), recorder);
-  if (!status.ok()) Log(LogLevel::kWarning, status.message());
+  Apply(*config.Current(), recorder);
   config.OnChange(
       {Setting::kSlowlogLogSlowerThan, Setting::kSlowlogMaxLen, Setting::kLatencyMonitorThreshold,
        Setting::kLatencyTracking, Setting::kLatencyTrackingPercentiles},
-      [&recorder](const Settings&, const Settings& after) { return Apply(after, recorder); });
+      [&recorder](const Settings&, const Settings& after) {
+        Apply(after, recorder);
+        return Status::Ok();
+      });
 }
 
 }  // namespace hotkv

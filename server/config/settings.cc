@@ -43,7 +43,8 @@ std::string JoinBlanks(const std::vector<std::string>& words) {
 
 bool TakesSeveralWords(SettingType type) {
   return type == SettingType::kWords || type == SettingType::kSave ||
-         type == SettingType::kShutdown || type == SettingType::kOutputLimits;
+         type == SettingType::kShutdown || type == SettingType::kOutputLimits ||
+         type == SettingType::kPercentiles || type == SettingType::kOomScores;
 }
 
 std::vector<std::string_view> Choices(std::string_view choices) {
@@ -91,6 +92,16 @@ std::string OctalText(int64_t value) {
   return text;
 }
 
+// Where Redis reads with strtoll: a sign and leading zeros are no fault, all else is.
+std::optional<int64_t> ParseLoose(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const bool digits = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  while (digits && text.size() > 1 && text[0] == '0') text.remove_prefix(1);
+  if (!digits) return std::nullopt;
+  return ParseInt64((negative && text != "0" ? "-" : "") + std::string(text));
+}
+
 Status CheckRange(const SettingSpec& spec, int64_t value) {
   if (value >= spec.min && value <= spec.max) return Status::Ok();
   return Refuse("argument must be between " + Int64ToText(spec.min) + " and " +
@@ -101,10 +112,12 @@ Result<std::string> CanonicalSave(std::vector<std::string> words) {
   if (words.size() == 1 && words[0].empty()) words.clear();
   if (words.size() % 2 != 0) return Refuse("Invalid save parameters");
   for (size_t i = 0; i < words.size(); i += 2) {
-    const auto seconds = ParseInt64(words[i]);
-    const auto changes = ParseInt64(words[i + 1]);
+    const auto seconds = ParseLoose(words[i]);
+    const auto changes = ParseLoose(words[i + 1]);
     if (!seconds || *seconds < 1 || !changes || *changes < 0)
       return Refuse("Invalid save parameters");
+    words[i] = Int64ToText(*seconds);
+    words[i + 1] = Int64ToText(*changes);
   }
   return JoinBlanks(words);
 }
@@ -144,7 +157,7 @@ int ClassOf(std::string_view name) {
 // Changes the classes that are named and keeps the others.
 Result<std::string> CanonicalOutputLimits(const std::vector<std::string>& words,
                                           std::string_view present) {
-  if (words.empty() || words.size() % 4 != 0) {
+  if (words.size() % 4 != 0) {
     return Refuse("Wrong number of arguments in buffer limit configuration.");
   }
   std::vector<std::string> all = SplitBlanks(present);
@@ -154,7 +167,7 @@ Result<std::string> CanonicalOutputLimits(const std::vector<std::string>& words,
       return Refuse("Invalid client class specified in buffer limit configuration.");
     const int64_t hard = ParseMemory(words[i + 1]);
     const int64_t soft = ParseMemory(words[i + 2]);
-    const auto seconds = ParseInt64(words[i + 3]);
+    const auto seconds = ParseLoose(words[i + 3]);
     if (hard < 0 || soft < 0 || !seconds || *seconds < 0) {
       return Refuse("Error in hard, soft or soft_seconds setting in buffer limit configuration.");
     }
@@ -164,6 +177,61 @@ Result<std::string> CanonicalOutputLimits(const std::vector<std::string>& words,
     all[at + 3] = Int64ToText(*seconds);
   }
   return JoinBlanks(all);
+}
+
+Result<std::string> CanonicalPercentiles(std::vector<std::string> words) {
+  for (std::string& word : words) {
+    const std::optional<double> value = ParseDouble(word);
+    if (!value) return Refuse("Invalid latency-tracking-info-percentiles parameters");
+    if (*value < 0 || *value > 100) {
+      return Refuse("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
+    }
+    word = DoubleToText(*value == 0 ? 0 : *value);  // "-0" is 0
+  }
+  return JoinBlanks(words);
+}
+
+Result<std::string> CanonicalOomScores(std::vector<std::string> words) {
+  constexpr size_t kScores = 3;
+  constexpr int64_t kScoreMax = 2000;
+  if (words.size() != kScores) return Refuse("wrong number of arguments");
+  for (std::string& word : words) {
+    const std::optional<int64_t> score = ParseLoose(word);
+    if (!score || *score < -kScoreMax || *score > kScoreMax) {
+      return Refuse("Invalid oom-score-adj-values, elements must be between -2000 and 2000.");
+    }
+    word = Int64ToText(*score);
+  }
+  return JoinBlanks(words);
+}
+
+// Several words of one setting, each as it is read back.
+Result<std::string> CanonicalWords(const SettingSpec& spec, std::vector<std::string> words,
+                                   std::string_view present) {
+  switch (spec.type) {
+    case SettingType::kSave:
+      return CanonicalSave(std::move(words));
+    case SettingType::kShutdown:
+      return CanonicalShutdown(spec, words);
+    case SettingType::kOutputLimits:
+      return CanonicalOutputLimits(words, present);
+    case SettingType::kPercentiles:
+      return CanonicalPercentiles(std::move(words));
+    case SettingType::kOomScores:
+      return CanonicalOomScores(std::move(words));
+    default:
+      return JoinBlanks(words);
+  }
+}
+
+// Kept as Redis shows it: bytes, or a percentage.
+Result<std::string> CanonicalMemoryShare(std::string_view word) {
+  const bool percent = word.ends_with('%');
+  const std::string_view digits = percent ? word.substr(0, word.size() - 1) : word;
+  const std::optional<int64_t> share = percent ? ParseInt64(digits) : ParseMemory(word);
+  const bool plain = !digits.empty() && digits[0] >= '0' && digits[0] <= '9';
+  if (!plain || !share || *share < 0) return Refuse("argument must be a memory or percent value");
+  return Int64ToText(*share) + (percent ? "%" : "");
 }
 
 }  // namespace
@@ -180,7 +248,7 @@ int64_t ParseMemory(std::string_view text) {
   if (SameText(unit, "mb")) factor = 1024 * 1024;
   if (SameText(unit, "g")) factor = 1000'000'000;
   if (SameText(unit, "gb")) factor = 1024 * 1024 * 1024;
-  const auto number = ParseInt64(text.substr(0, digits));
+  const auto number = ParseLoose(text.substr(0, digits));
   if (factor == 0 || !number || *number > INT64_MAX / factor) return -1;
   return *number * factor;
 }
@@ -235,15 +303,8 @@ Status Settings::Set(size_t index, std::span<const std::string> given) {
   if (TakesSeveralWords(spec.type)) {
     std::vector<std::string> words(given.begin(), given.end());
     if (words.size() == 1) words = SplitBlanks(words[0]);
-    if (spec.type == SettingType::kSave) {
-      HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalSave(std::move(words)));
-    } else if (spec.type == SettingType::kShutdown) {
-      HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalShutdown(spec, words));
-    } else if (spec.type == SettingType::kOutputLimits) {
-      HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalOutputLimits(words, values_[index].text));
-    } else {
-      value.text = JoinBlanks(words);
-    }
+    HOTKV_ASSIGN_OR_RETURN(value.text,
+                           CanonicalWords(spec, std::move(words), values_[index].text));
   } else {
     if (given.size() != 1) return Refuse("wrong number of arguments");
     HOTKV_ASSIGN_OR_RETURN(value, ParseOne(spec, given[0]));
@@ -298,11 +359,11 @@ Result<Settings::Value> Settings::ParseOne(const SettingSpec& spec, const std::s
         return Refuse("Invalid event class character. Use 'Ag$lszhxeKEtmdnoc'.");
       value.text = EventFlagsToText(value.number);
       break;
-    case SettingType::kText:
-    case SettingType::kWords:
-    case SettingType::kSave:
-    case SettingType::kShutdown:
-    case SettingType::kOutputLimits:
+    case SettingType::kMemoryShare: {
+      HOTKV_ASSIGN_OR_RETURN(value.text, CanonicalMemoryShare(word));
+      break;
+    }
+    default:
       break;
   }
   return value;

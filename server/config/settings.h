@@ -111,6 +111,9 @@ enum class SettingType : uint8_t {
   kShutdown,      // some of `choices`, or the first of them
   kSave,          // "seconds changes" pairs
   kOutputLimits,  // class hard soft seconds, four words each
+  kPercentiles,   // numbers from 0 to 100
+  kOomScores,     // three integers from -2000 to 2000
+  kMemoryShare,   // bytes as kMemory, or a percentage
   kEvents,        // notify-keyspace-events letters
 };
 

@@ -85,16 +85,30 @@ Result<ListenSocket> BindTcp(const std::string& host, uint16_t port, int backlog
   return failure;
 }
 
+// Somebody accepts there: not what a crash has left behind.
+bool IsServed(const sockaddr_un& address) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const bool served = result == 0 || errno == EAGAIN;
+  close(fd);
+  return served;
+}
+
 Result<ListenSocket> BindUnix(const std::string& path, mode_t mode, int backlog) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path))
     return Status::InvalidArgument(path + ": path too long");
   std::memcpy(address.sun_path, path.data(), path.size());
+  if (IsServed(address)) {
+    return Status::FromErrno(EADDRINUSE, "Could not create server Unix socket", path);
+  }
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return Status::FromErrno(errno, "socket", path);
-  unlink(path.c_str());  // left behind by a crash; two servers on one directory are kept apart by
-                         // its lock
+  struct stat there {};
+  const bool exists = lstat(path.c_str(), &there) == 0;
+  if (exists && S_ISSOCK(there.st_mode)) unlink(path.c_str());  // left behind by a crash
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(fd, backlog) != 0) {
     const int error = errno;

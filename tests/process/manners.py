@@ -112,6 +112,86 @@ def taken_port(server, folder):
         check("the first one goes on", ask(first.port, "PING") == "+PONG")
 
 
+def contents(root):
+    """Every file below a folder with its bytes; LMDB's own lock file counts by its name only."""
+    found = {}
+    for folder, names, files in os.walk(root):
+        for name in names:
+            found[os.path.relpath(os.path.join(folder, name), root)] = None
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                found[os.path.relpath(path, root)] = None
+                continue
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, root)] = b"" if name.endswith("-lock") else file.read()
+    return found
+
+
+def refused_starts_touch_nothing(server, folder):
+    """Whatever ends a start leaves the data directory as it was, and one new directory none at all."""
+    work = os.path.join(folder, "work")
+    data = os.path.join(work, "data")
+    os.mkdir(work)
+
+    def attempt(what, message, *options, fresh=False):
+        before = contents(work)
+        code, output = refused(server, work, "--bind", "127.0.0.1", "--dir", os.path.join(work, "new") if fresh else data,
+                               *options)
+        text = [line for line in output.splitlines() if message in line]
+        check(f"{what}: status 1 and one message", code == 1 and len(text) == 1, (code, output))
+        after = contents(work)
+        check(f"{what}: nothing is touched", after == before,
+              sorted(name for name in set(before) | set(after) if before.get(name, 0) != after.get(name, 0)))
+
+    with socket.socket() as taken, socket.socket(socket.AF_UNIX) as local:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        local.bind(os.path.join(folder, "served"))
+        local.listen()
+        port = str(taken.getsockname()[1])
+        free = str(free_port())
+        refusals = [("a taken port", "listening socket", "--port", port),
+                    ("a taken Unix socket", "Unix socket", "--port", free, "--unixsocket", os.path.join(folder, "served")),
+                    ("a socket in no folder", "Unix socket", "--port", free, "--unixsocket", os.path.join(folder, "no", "s")),
+                    ("a wrong flag", "Bad directive", "--port", free, "--nonsense", "1"),
+                    ("a wrong value", "power of two", "--port", free, "--stripes", "3"),
+                    ("a wrong address", "192.0.2.1", "--port", free, "--bind", "192.0.2.1x"),
+                    ("a daemon with a taken port", "listening socket", "--port", port, "--daemonize", "yes")]
+        for what, message, *options in refusals:
+            attempt(what + ", no data yet", message, *options, fresh=True)
+        with Running(server, work, "--logfile", os.path.join(folder, "log")) as running:
+            ask(running.port, "SET k v")
+            running.stop()
+        for what, message, *options in refusals:
+            attempt(what + ", with data", message, *options)
+        check("somebody's socket stays", os.path.exists(os.path.join(folder, "served")))
+    free = str(free_port())
+    if os.geteuid() != 0:
+        os.chmod(work, 0o555)
+        attempt("an unwritable folder", "Cannot make the data directory", "--port", free, fresh=True)
+        os.chmod(work, 0o755)
+    with open(os.path.join(work, "file"), "w"):
+        pass
+    attempt("a file in the directory's place", "Cannot use the data directory", "--port", free, "--dir", os.path.join(work, "file"))
+    foreign = os.path.join(work, "new")
+    for name in ("dump.rdb", "appendonlydir", "appendonly.aof"):
+        os.mkdir(foreign)
+        os.mkdir(os.path.join(foreign, name))
+        attempt(name + " of another server", "hotkv-tool import", "--port", free, fresh=True)
+        shutil.rmtree(foreign)
+    with Running(server, work, "--logfile", os.path.join(folder, "log")) as running:
+        ask(running.port, "SET k v")
+        def names():  # the server that runs makes log segments ahead
+            return sorted(name for name in contents(data) if not name.startswith("log"))
+        before = names()
+        code, output = refused(server, work, "--bind", "127.0.0.1", "--port", free, "--dir", data)
+        check("a directory in use: status 1 and one message",
+              code == 1 and output.count("another hotkv-server or hotkv-tool works on this directory") == 1, (code, output))
+        check("a directory in use: no file comes or goes", names() == before, (before, names()))
+        check("the other server goes on", ask(running.port, "EXISTS k") == ":1")
+
+
 def refused_data(server, folder):
     with Running(server, folder) as running:
         with socket.create_connection(("127.0.0.1", running.port), timeout=5 * TIME_FACTOR) as peer:
@@ -223,9 +303,12 @@ def memory_goes_back(server, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
-    server = os.path.abspath(parser.parse_args().server)
-    for test in [wrong_input, taken_port, refused_data, signals, snapshot_at_end, service_manager, crash, daemon, rewrite,
-                 memory_goes_back]:
+    parser.add_argument("tests", nargs="*", help="names of the tests to run; default: all")
+    arguments = parser.parse_args()
+    server = os.path.abspath(arguments.server)
+    tests = [wrong_input, taken_port, refused_starts_touch_nothing, refused_data, signals, snapshot_at_end,
+             service_manager, crash, daemon, rewrite, memory_goes_back]
+    for test in [test for test in tests if not arguments.tests or test.__name__ in arguments.tests]:
         folder = tempfile.mkdtemp(prefix="hotkv-manners-")
         try:
             test(server, folder)

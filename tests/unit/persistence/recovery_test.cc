@@ -439,16 +439,20 @@ TEST_CASE("The log switched on without a snapshot to go on from: writes are refu
     server.Set("a", "1");
     std::filesystem::rename(snapshots, snapshots + ".away");
     REQUIRE(server.directory->SetAppendOnly(true).ok());
+    CHECK(!server.directory->log_counts());
     const auto denied = [&] { return server.engine->disk_denied.load(); };
     for (int ms = 0; ms < 10'000 && !denied(); ++ms) usleep(1000);
     CHECK(denied());
     CHECK(!server.directory->LogCounts());
+    CHECK(!server.directory->log_counts());
     std::filesystem::rename(snapshots + ".away", snapshots);
     for (int ms = 0; ms < 10'000 && denied(); ++ms) {
       if (!server.directory->HelpSnapshot(server.engine->worker(0))) usleep(1000);
     }
     CHECK(!denied());
     CHECK(server.directory->LogCounts());
+    for (int ms = 0; ms < 10'000 && !server.directory->log_counts(); ++ms) usleep(1000);
+    CHECK(server.directory->log_counts());
     server.Set("b", "logged");
     REQUIRE(server.Sync());
   }

@@ -56,6 +56,7 @@ class FakeDisk final : public DurabilityControl {
     ++sync_requests;
     if (on_sync) on_sync();
   }
+  bool LogCounts() override { return log_counts; }
   Status Reload() override {
     ++reloads;
     return on_reload ? on_reload() : Status::Ok();
@@ -77,6 +78,7 @@ class FakeDisk final : public DurabilityControl {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reasons_;
   }
+  std::atomic<bool> log_counts{true};
   std::atomic<int> sync_requests{0};
   std::atomic<int> reloads{0};
   std::atomic<int> helped{0};

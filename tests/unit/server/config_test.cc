@@ -147,7 +147,7 @@ TEST_CASE("wrong directives end with one clear message", "[config]") {
       {"port 1 2", "wrong number of arguments"},
       {"appendonly maybe", "argument must be 'yes' or 'no'"},
       {"maxmemory lots", "argument must be a memory value"},
-      {"appendfsync sometimes", "argument(s) must be one of the following: always, everysec, no"},
+      {"appendfsync sometimes", "argument(s) must be one of the following: everysec, always, no"},
       {"save 1 2 3", "Invalid save parameters"},
       {"shutdown-on-sigterm nosve",
        "argument(s) must be one of the following: default, save, nosave, now, force"},

@@ -109,6 +109,23 @@ TEST_CASE("WAITAOF waits for the epoch of the connection's last write") {
   CHECK(rig("WAITAOF 1 0 x") == "-ERR timeout is not an integer or out of range");
 }
 
+TEST_CASE("WAITAOF after appendonly was switched on waits for the snapshot that the log begins with") {
+  FakeDisk disk;
+  disk.Change([](DurabilityStatus& s) { s.log_on = true; });
+  disk.log_counts = false;
+  CommandRig rig({.disk = &disk});
+  EpochClock& epochs = rig.engine().epochs();
+  rig("SET k v");
+  epochs.SetDurable(epochs.current());
+  CHECK(rig("WAITAOF 1 0 20") == "[:0 :0]");
+  CHECK(rig("WAITAOF 0 0 0") == "[:0 :0]");
+  Send(rig, 0, {"WAITAOF", "1", "0", "0"});
+  CHECK(rig.As(1, "PING") == "+PONG");
+  disk.log_counts = true;
+  rig.server().OnDurable();
+  CHECK(Read(rig, 0) == "[:1 :0]");
+}
+
 TEST_CASE("WAITAOF: time-out, inside MULTI, without a log") {
   FakeDisk disk;
   disk.Change([](DurabilityStatus& s) { s.log_on = true; });
