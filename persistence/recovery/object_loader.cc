@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace hotkv {
 
 namespace {
 
-// Of an object that is dropped later in the log.
+// Of an object that is dropped later in the log. Where loading fails it lives as long as the engine,
+// longer than the loader.
 class StandIn final : public Object {
  public:
-  StandIn(uint64_t id, ValueType type, std::atomic<int64_t>* alive)
-      : Object(id, type), alive_(alive) {
+  StandIn(uint64_t id, ValueType type, std::shared_ptr<std::atomic<int64_t>> alive)
+      : Object(id, type), alive_(std::move(alive)) {
     alive_->fetch_add(1, std::memory_order_relaxed);
   }
   uint64_t Digest() const override { return 0; }
@@ -18,7 +21,7 @@ class StandIn final : public Object {
 
  private:
   ~StandIn() override { alive_->fetch_sub(1, std::memory_order_relaxed); }
-  std::atomic<int64_t>* const alive_;
+  const std::shared_ptr<std::atomic<int64_t>> alive_;
 };
 
 }  // namespace
@@ -107,7 +110,7 @@ Status ObjectLoader::AddStandIns(unsigned group, const GroupFacts& facts) {
     // that counts links to it.
     if (created == facts.created_type.end() && planned == planned_.end()) continue;
     const uint8_t type = planned != planned_.end() ? planned->second.type : created->second;
-    Object* stand_in = new StandIn(id, static_cast<ValueType>(type), &stand_ins_alive_);
+    Object* stand_in = new StandIn(id, static_cast<ValueType>(type), stand_ins_alive_);
     engine_->objects().Add(stand_in);
     stand_in->Unref();
     stand_ins_[group].push_back(id);
@@ -178,7 +181,7 @@ Status ObjectLoader::Finish() {
   for (const auto& ids : stand_ins_) {
     for (const uint64_t id : ids) engine_->objects().Take(id);
   }
-  if (stand_ins_alive_.load(std::memory_order_relaxed) != 0) {
+  if (stand_ins_alive_->load(std::memory_order_relaxed) != 0) {
     return Status::Corruption("a key links to an object that was dropped");
   }
   for (const ObjectRef<Object>& object : engine_->objects().All()) {

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -73,7 +74,9 @@ class ObjectLoader {
   // Of each group, touched by its loading thread only.
   std::array<std::map<uint64_t, uint64_t>, kStripeGroups> applied_from_;
   std::array<std::vector<uint64_t>, kStripeGroups> stand_ins_;
-  std::atomic<int64_t> stand_ins_alive_{0};
+  // Shared with the stand-ins, which a failed load leaves behind in the engine.
+  const std::shared_ptr<std::atomic<int64_t>> stand_ins_alive_ =
+      std::make_shared<std::atomic<int64_t>>(0);
 };
 
 // "index/<object id>"

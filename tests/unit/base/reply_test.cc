@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "engine/base/allocator.h"
 #include "engine/base/shared_block.h"
 
 namespace hotkv {
@@ -200,6 +201,7 @@ TEST_CASE("chains against a string", "[reply]") {
   }
 }
 
+// (A sanitizer's pool keeps nothing; there the check for leaks tells whether the block was given back.)
 TEST_CASE("an empty chain holds no block", "[reply]") {
   BlockPool pool;
   OutputChain chain(&pool);
@@ -208,10 +210,10 @@ TEST_CASE("an empty chain holds no block", "[reply]") {
   chain.Append("hello");
   iovec piece[1];
   REQUIRE(chain.Gather(piece) == 1);
-  CHECK(piece[0].iov_base == block);
+  CHECK((kSanitized || piece[0].iov_base == block));
   chain.Consume(5);
   char* again = pool.Take();
-  CHECK(again == block);
+  CHECK((kSanitized || again == block));
   pool.Give(again);
 }
 
