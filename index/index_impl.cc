@@ -381,8 +381,8 @@ IndexInfo VectorIndex::Impl::Info() const {
   info.pending = pending_count_.load(std::memory_order_relaxed);
   info.top_level = graph_->top_level();
   info.hot_bytes = graph_->link_bytes() + (codes_ ? codes_->bytes() : 0);
-  info.vector_bytes = vector_files_ ? vector_files_->bytes() : vectors_->bytes();
-  info.other_bytes = graph_->other_bytes() + records_.bytes() + sums_.bytes();
+  info.vector_bytes = vectors_->bytes() + (vector_files_ ? vector_files_->bytes() : 0);
+  info.other_bytes = sizeof(Impl) + (code_file_rows_ ? code_file_rows_->bytes() : 0) + graph_->other_bytes() + records_.bytes() + sums_.bytes();
   info.kernel = target_.name;
   {
     std::shared_lock<std::shared_mutex> lock(names_mutex_);

@@ -14,6 +14,7 @@ namespace hotkv {
 
 namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPage = 4096;
 constexpr size_t kMapFrom = size_t{128} << 10;
 }  // namespace
 
@@ -76,6 +77,8 @@ SlabArray::SlabArray(SlabGeometry geometry, Source source_or_null)
   static_assert(sizeof(std::atomic<uintptr_t>) == sizeof(uintptr_t));
   const size_t slabs = geometry_.SlabOf(kIndexSlotsMax) + 1;
   table_ = PrivateMemory(slabs * sizeof(uintptr_t));
+  // A mapped one has hardly a page in memory.
+  bytes_ = table_.is_mapped() ? kPage : slabs * sizeof(uintptr_t);
 }
 
 void SlabArray::Install(uint32_t slab, char* memory) {

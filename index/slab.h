@@ -27,6 +27,7 @@ class PrivateMemory {
   PrivateMemory(PrivateMemory&& other) noexcept { *this = std::move(other); }
   PrivateMemory& operator=(PrivateMemory&& other) noexcept;
   ~PrivateMemory();
+  bool is_mapped() const { return mapped_ != 0; }
   char* data() const { return data_; }
   size_t size() const { return bytes_; }
 
@@ -114,7 +115,7 @@ class SlabArray {
   // Exchanges a slab's memory for private memory with the same content. No row of it may be written
   // meanwhile.
   void Promote(uint32_t slab);
-  // Bytes of private memory and of what was adopted.
+  // Bytes of private memory, the table of slabs with it, and of what was adopted.
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:

@@ -392,6 +392,7 @@ void DataDirectory::UpdateDenial() {
     // recovered. (Asked in this order, since the catalog may be waiting for its disk.)
     if (!reason.empty() && LogCounts()) reason.clear();
   }
+  if (reason.empty()) reason = engine_->object_failure();
   if (reason != engine_->disk_denied_reason()) engine_->SetDiskDenied(reason);
 }
 

@@ -10,6 +10,10 @@
 
 namespace hotkv {
 
+namespace {
+constexpr std::string_view kDiskErrorText = "MISCONF Errors writing to an index file: ";
+}  // namespace
+
 VectorSetRef VectorSetOf(const Entry* entry) {
   if (entry == nullptr || entry->type() != ValueType::kVectorSet) return {};
   return VectorSetRef::Share(static_cast<VectorSet*>(entry->object()));
@@ -122,10 +126,18 @@ void RecordChange(CommandContext& ctx, VectorSet& set, std::string_view change) 
 
 void FinishWithError(CommandContext& ctx, std::string_view error) {
   ctx.finished = true;
+  if (error.starts_with(kDiskErrorText)) {
+    ctx.engine.NoteObjectFailure(std::string(error.substr(kDiskErrorText.size())));
+  }
   ctx.reply.Error(error);
 }
 
-std::string ErrorText(const Status& status) { return "ERR " + status.message(); }
+std::string ErrorText(const Status& status) {
+  const bool disk = status.code() == Code::kNoSpace || status.code() == Code::kIoError;
+  if (!disk) return "ERR " + status.message();
+  const std::string where = status.path().empty() ? "" : status.path() + ": ";
+  return std::string(kDiskErrorText) + where + status.message();
+}
 
 double AsShortest(float value) {
   if (value == 0) return 0;  // minus an inner product of 0 is -0

@@ -56,7 +56,8 @@ void RecordChange(CommandContext& ctx, VectorSet& set, std::string_view change);
 
 // Answers an error in the prepare step.
 void FinishWithError(CommandContext& ctx, std::string_view error);
-std::string ErrorText(const Status& status);  // "ERR ..."
+// "ERR ..."; of a disk "MISCONF ..." with the file's name, and whoever finishes with that makes the server read-only.
+std::string ErrorText(const Status& status);
 
 // The nearest number to the float's shortest text, not to the float: 0.3, not 0.30000001192092896.
 double AsShortest(float value);

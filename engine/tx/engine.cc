@@ -155,6 +155,22 @@ std::string Engine::disk_denied_reason() const {
   return disk_denied_reason_;
 }
 
+void Engine::NoteObjectFailure(std::string reason) {
+  {
+    std::lock_guard<std::mutex> lock(reason_mutex_);
+    object_failure_ = reason;
+    object_failed_ns_ = Clock::MonotonicNs();
+  }
+  SetDiskDenied(std::move(reason));
+}
+
+std::string Engine::object_failure() const {
+  constexpr int64_t kDeniedNs = 1'000'000'000;
+  std::lock_guard<std::mutex> lock(reason_mutex_);
+  const bool lasts = !object_failure_.empty() && Clock::MonotonicNs() - object_failed_ns_ < kDeniedNs;
+  return lasts ? object_failure_ : std::string();
+}
+
 void Engine::AddTurnTask(TurnTask* task) {
   std::lock_guard<std::mutex> lock(tasks_mutex_);
   tasks_.push_back(task);

@@ -49,6 +49,7 @@ enum class WaitCause : uint8_t {
   kLog,         // the log is behind
   kPause,       // CLIENT PAUSE
   kDurability,  // its reply, for the log to be durable (appendfsync always)
+  kJob,         // work on another thread that it needs (COPY of a vector set)
   kCount,
 };
 
@@ -191,6 +192,9 @@ class Engine {
   std::atomic<bool> memory_denied{false};  // over maxmemory without eviction, or near the cgroup's limit
   void SetDiskDenied(std::string reason);  // empty: fine again
   std::string disk_denied_reason() const;
+  // An object's file could not be made or grown: nothing is written for a second, then the next write tries again.
+  void NoteObjectFailure(std::string reason);
+  std::string object_failure() const;  // the reason while that lasts, or empty
   std::atomic<bool> active_expire{true};
   std::atomic<bool> debug_commands{false};  // enable-debug-command, as evaluated for local connections
   std::atomic<uint64_t> string_bytes_max{kStringBytesMax};  // proto-max-bulk-len
@@ -243,6 +247,8 @@ class Engine {
   BackgroundJobs* background_jobs_ = nullptr;
   mutable std::mutex reason_mutex_;
   std::string disk_denied_reason_;  // guarded by reason_mutex_
+  std::string object_failure_;      // guarded by reason_mutex_, as the next
+  int64_t object_failed_ns_ = 0;
   std::mutex tasks_mutex_;
   std::vector<TurnTask*> tasks_;  // guarded by tasks_mutex_
   std::atomic<uint32_t> turn_tasks_count_{0};

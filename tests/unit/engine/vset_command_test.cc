@@ -2,11 +2,13 @@
 // way, with every kind of bad input, and replayed from effects.
 #include <catch2/catch.hpp>
 
+#include <cerrno>
 #include <cmath>
 #include <map>
 #include <random>
 #include <set>
 
+#include "engine/commands/vset_common.h"
 #include "engine/types/projection.h"
 #include "engine/types/upkeep.h"
 #include "engine/types/vector_set.h"
@@ -65,6 +67,14 @@ uint64_t ReplayedDigest(const EffectLog& log, const VectorSet& set) {
   const uint64_t digest = (*replica)->Digest();
   (*replica)->Unref();
   return digest;
+}
+
+TEST_CASE("an index file's failure is MISCONF with its name, all else an error as before") {
+  CHECK(ErrorText(Status::FromErrno(ENOSPC, "allocate", "index/1/codes.02")) ==
+        "MISCONF Errors writing to an index file: index/1/codes.02: allocate: No space left on device");
+  CHECK(ErrorText(Status::FromErrno(EIO, "pwrite", "index/1/vectors.02.f32")) ==
+        "MISCONF Errors writing to an index file: index/1/vectors.02.f32: pwrite: Input/output error");
+  CHECK(ErrorText(Status::InvalidArgument("wrong")) == "ERR wrong");
 }
 
 TEST_CASE("VADD makes the set, VREM of the last element deletes it") {
@@ -531,6 +541,65 @@ TEST_CASE("COPY of a vector set is a set of its own") {
   db("COPY v y");
   db("VCARD y");
   CHECK(db("EXEC") == "[:1, :66]");
+}
+
+TEST_CASE("COPY of a large vector set is made in the background: its client waits, others do not") {
+  EngineFixture db;
+  std::mt19937 random(12);
+  REQUIRE(db("VSIM.CREATEINDEX v DIM 8") == "+OK");
+  const auto set = [&](const std::string& id) {
+    const std::string blob = Blob(RandomVector(&random, 8));
+    const std::string_view words[] = {"VSIM.SET", "v", id, "FP32", blob};
+    return db.Dispatch(1, 0, words);
+  };
+  for (int i = 0; i < 400; ++i) CHECK(set(std::to_string(i)) == ":1");
+  {
+    Upkeep upkeep(&db.engine());
+    const auto copy = [&](std::string_view line) { return db.TryAs(0, line); };
+    CHECK(copy("COPY v w") == std::nullopt);
+    CHECK(copy("COPY v w") == std::nullopt);
+    // Others are served, and what they change is in the copy, whenever it was made.
+    CHECK(set("early") == ":1");
+    CHECK(db.As(1, "VSIM.DEL v 5") == ":1");
+    CHECK(db.As(1, "EXISTS w") == ":0");
+    upkeep.Round();
+    CHECK(set("late") == ":1");
+    CHECK(db.As(1, "VSIM.DEL v 6 early") == ":2");
+    CHECK(copy("COPY v w") == ":1");
+    CHECK(SetAt(db, "w").Digest() == SetAt(db, "v").Digest());
+    CHECK(SetAt(db, "w").index().CheckInvariants().ok());
+    CHECK(db("COPY v w") == ":0");
+    // The key is another one by the time: copied again.
+    CHECK(copy("COPY v w REPLACE") == std::nullopt);
+    upkeep.Round();
+    CHECK(db.As(1, "RENAME v x") == "+OK");
+    CHECK(db.As(1, "VADD v VALUES 8 1 2 3 4 5 6 7 8 only") == ":1");
+    CHECK(copy("COPY v w REPLACE") == ":1");
+    CHECK(SetAt(db, "w").index().Count() == 1);
+    CHECK(db.As(1, "RENAME x v") == "+OK");
+    // Gone by the time; the destination taken by the time.
+    CHECK(copy("COPY v y") == std::nullopt);
+    CHECK(db.As(1, "RENAME v x") == "+OK");
+    CHECK(copy("COPY v y") == ":0");
+    CHECK(db.As(1, "RENAME x v") == "+OK");
+    CHECK(copy("COPY v y") == std::nullopt);
+    CHECK(db.As(1, "SET y taken") == "+OK");
+    upkeep.Round();
+    CHECK(copy("COPY v y") == ":0");
+    // Clients that go before and after it is made leave nothing.
+    CHECK(copy("COPY v z") == std::nullopt);
+    db.client(0).pending.reset();
+    upkeep.Round();
+    CHECK(copy("COPY v z") == std::nullopt);
+    upkeep.Round();
+    db.client(0).pending.reset();
+    CHECK(db.engine().objects().size() == 2);
+    CHECK(copy("COPY v z") == std::nullopt);
+  }
+  // The thread has ended meanwhile.
+  CHECK(db("COPY v z") == "-ERR the copy was given up");
+  CHECK(db("COPY v z") == ":1");
+  CHECK(SetAt(db, "z").Digest() == SetAt(db, "v").Digest());
 }
 
 void RunToEnd(EngineFixture& db, Upkeep* upkeep) {

@@ -231,6 +231,33 @@ TEST_CASE("replay after a generation: sets, replacements, deletes, attributes",
   CheckContent(*index, rig);
 }
 
+TEST_CASE("a full disk: a set that needs a new slab says which file, and goes on when there is room",
+          "[index][generation]") {
+  SimEnv env(4);
+  IndexOptions options;
+  options.dim = 64;
+  options.metric = Metric::kL2;
+  options.type = ElementType::kQ8;  // slabs of vectors and of codes
+  Rig rig(&env);
+  rig.Create(options);
+  Random random(4);
+  rig.Set("first", RandomVector(&random, options.dim), "");
+  env.SetCapacity(0);
+  Status refused;
+  int stored = 1;
+  for (; stored < 100'000 && refused.ok(); ++stored) {
+    refused = rig.index()->Prepare("n" + std::to_string(stored), RandomVector(&random, options.dim), "").status();
+  }
+  REQUIRE(!refused.ok());
+  CHECK(refused.code() == Code::kNoSpace);
+  CHECK_THAT(refused.path(), Catch::Matchers::StartsWith("ix/"));
+  CHECK(rig.index()->Count() == 1);
+  env.SetCapacity(UINT64_MAX);
+  for (int i = 0; i < 3000; ++i) rig.Set("m" + std::to_string(i), RandomVector(&random, options.dim), "");
+  REQUIRE(rig.Checkpoint(1).ok());
+  CheckContent(*rig.Recover(&env, 1).value(), rig);
+}
+
 TEST_CASE("replay twice is replay once", "[index][generation]") {
   SimEnv env(3);
   Rig rig(&env);

@@ -2,6 +2,7 @@
 #include <limits>
 #include <set>
 
+#include "engine/base/sim_env.h"
 #include "index/distance/targets.h"
 #include "tests/unit/index/index_support.h"
 
@@ -9,6 +10,11 @@ namespace hotkv {
 namespace {
 
 using namespace index_test;
+
+uint64_t BytesOf(const VectorIndex& index) {
+  const IndexInfo info = index.Info();
+  return info.hot_bytes + info.vector_bytes + info.other_bytes;
+}
 
 std::unique_ptr<VectorIndex> Make(uint32_t dim, Metric metric, uint32_t m = 16,
                                   uint32_t efc = 200) {
@@ -18,6 +24,35 @@ std::unique_ptr<VectorIndex> Make(uint32_t dim, Metric metric, uint32_t m = 16,
   options.m = m;
   options.ef_construction = efc;
   return VectorIndex::Create(options, nullptr, "").value();
+}
+
+TEST_CASE("an index counts its memory: empty, of one element, of many, in memory and in files") {
+  constexpr uint32_t kDim = 128;
+  SimEnv env;
+  Random random(77);
+  IndexOptions options;
+  options.dim = kDim;
+  for (Env* files : {static_cast<Env*>(nullptr), static_cast<Env*>(&env)}) {
+    INFO((files == nullptr ? "in memory" : "in files"));
+    auto index = VectorIndex::Create(options, files, "counted").value();
+    const uint64_t empty = BytesOf(*index);
+    CHECK(empty > 1000);  // the tables of its arrays
+    CHECK(empty < 1'000'000);
+    const auto add = [&](int from, int to) {
+      for (int i = from; i < to; ++i) {
+        index->Commit(index->Prepare("element:" + std::to_string(i), RandomVector(&random, kDim), "").value());
+      }
+    };
+    add(0, 1);
+    const uint64_t one = BytesOf(*index);
+    CHECK(one >= empty + kDim * sizeof(float));
+    CHECK(one < 1'000'000);
+    add(1, 1000);
+    // The vectors, as many links and a name each at least; with room ahead, not several times as much.
+    const uint64_t least = uint64_t{1000} * (kDim * sizeof(float) + 2 * options.m * sizeof(uint32_t) + 8);
+    CHECK(BytesOf(*index) >= least);
+    CHECK(BytesOf(*index) <= 4 * least + empty);
+  }
 }
 
 TEST_CASE("an empty index answers nothing and loses nothing", "[index]") {

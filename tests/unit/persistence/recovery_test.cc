@@ -461,6 +461,19 @@ TEST_CASE("The log switched on without a snapshot to go on from: writes are refu
   CHECK(server.Get("b") == "logged");
 }
 
+TEST_CASE("A full disk below an object makes the server read-only for a second") {
+  TempFolder folder;
+  Running server(At(folder.path("data")));
+  const std::string reason = "data/index/1/vectors.03.f32: allocate: No space left on device";
+  server.engine->NoteObjectFailure(reason);
+  CHECK(server.engine->disk_denied.load());
+  CHECK(server.engine->disk_denied_reason() == reason);
+  for (int ms = 0; ms < 20'000 && server.engine->disk_denied.load(); ++ms) usleep(1000);
+  CHECK(!server.engine->disk_denied.load());
+  CHECK(server.engine->object_failure().empty());
+  CHECK(server.engine->disk_denied_reason().empty());
+}
+
 TEST_CASE("A data directory whose catalog is empty is refused as it is; an empty directory's is not") {
   TempFolder folder;
   const std::string catalog = folder.path("data") + "/catalog.mdb";
