@@ -231,6 +231,7 @@ void Process::Run() {
     // Ended, or failed, before everything was loaded. Nothing has been written: there is nothing to
     // end cleanly, and the loading threads need not be waited for.
     const bool failed = load_failed_.load(std::memory_order_acquire);
+    if (failed) loader_.join();  // it is at its end
     // The reason is the last line: what somebody sees who asks why the server is not there.
     if (failed) Log(LogLevel::kWarning, load_error_);
     fflush(nullptr);
