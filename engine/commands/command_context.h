@@ -19,12 +19,6 @@ namespace hotkv {
 class Engine;
 struct WorkerState;
 
-// What a prepare step hands to its handler; freed at the end of the command.
-class PreparedState {
- public:
-  virtual ~PreparedState() = default;
-};
-
 class CommandContext {
  public:
   Engine& engine;
@@ -37,6 +31,9 @@ class CommandContext {
   std::span<const KeyRef> keys;  // the command's keys in the order of its arguments
   std::unique_ptr<PreparedState> prepared;
   bool finished = false;  // prepare has answered; the handler is not called
+  // prepare has left work to another thread (its state is client.pending): the command is called again
+  // later, and nothing of it has been done. Not in EXEC.
+  bool retry = false;
 
   size_t argc() const { return args.size(); }
   std::string_view arg(size_t i) const { return args[i]; }

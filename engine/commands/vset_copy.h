@@ -1,5 +1,8 @@
-// COPY of a vector set: a generation in a folder of its own, written while the set is read and changed; then, under the
-// locks, what came since, and the link.
+// COPY of a vector set: a generation in a folder of its own, written by the upkeep thread while the set is read and changed
+// and the client waits; then, under the locks, what came since, and the link. Small copies without files, those in EXEC, and
+// those of an engine without an upkeep thread are made at once.
+//
+// Thread rules: the executing worker's thread.
 #pragma once
 
 #include <memory>

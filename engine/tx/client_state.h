@@ -28,6 +28,12 @@ struct WatchedKey {
   bool was_expired = false;  // past its time already when WATCH saw it: its removal changes nothing
 };
 
+// What a prepare step hands to its handler; freed at the end of the command.
+class PreparedState {
+ public:
+  virtual ~PreparedState() = default;
+};
+
 class ClientState {
  public:
   virtual ~ClientState() = default;
@@ -44,6 +50,8 @@ class ClientState {
   std::shared_ptr<WatchState> watch;  // null: nothing watched
   std::vector<WatchedKey> watched;
   uint64_t last_write_epoch = 0;  // of this client's last commit; WAITAOF waits for it
+  // Of a command that is to be called again; dropped when it has been answered, or with the client.
+  std::unique_ptr<PreparedState> pending;
 };
 
 }  // namespace hotkv

@@ -212,7 +212,10 @@ DispatchResult Executor::Dispatch(ClientState& client, const CommandSpec* spec, 
     RejectUnknown(client, args, reply);
     return {};
   }
-  if (Refuse(client, *spec, args, reply)) return {.spec = spec};
+  if (Refuse(client, *spec, args, reply)) {
+    client.pending.reset();
+    return {.spec = spec};
+  }
   if (client.in_multi && !spec->Has(command_flag::kImmediateInMulti)) {
     Queue(client, *spec, args, reply);
     return {.spec = spec};
@@ -224,6 +227,9 @@ DispatchResult Executor::Dispatch(ClientState& client, const CommandSpec* spec, 
   DispatchResult result = Run(client, *spec, args, reply);
   worker_->cycle_mark = CycleNow();
   result.spec = spec;
+  if (result.kind == DispatchResult::Kind::kRetry) return result;
+  if (client.pending != nullptr) [[unlikely]]
+    client.pending.reset();
   const uint64_t whole_ns = CyclesToNs(worker_->cycle_mark - start);
   result.blocked_ns = std::min(worker_->blocked_ns, whole_ns);
   result.run_ns = whole_ns - result.blocked_ns;
@@ -257,6 +263,10 @@ DispatchResult Executor::Run(ClientState& client, const CommandSpec& spec, Args 
   if (spec.prepare != nullptr) {
     spec.prepare(ctx);
     if (ctx.finished) return {.hold_epoch = txn.CommitAndUnlock()};
+    if (ctx.retry) {
+      txn.CommitAndUnlock();
+      return {.kind = DispatchResult::Kind::kRetry, .waits_for_job = true};
+    }
   }
   if (spec.Has(command_flag::kWholeKeyspace)) {
     txn.StopWorld();

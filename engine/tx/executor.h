@@ -19,9 +19,11 @@ struct WorkerState;
 struct DispatchResult {
   enum class Kind : uint8_t {
     kDone,
-    kRetry,  // nothing was done (the log is behind): call again later, and no later command of this client before
+    kRetry,  // nothing was done (the log is behind, or another thread has work to do first): call again later, and no
+             // later command of this client before
   };
   Kind kind = Kind::kDone;
+  bool waits_for_job = false;  // kRetry: not for the log
   uint64_t hold_epoch = 0;  // under appendfsync always the reply waits until this epoch is durable
   const CommandSpec* spec = nullptr;  // what ran (the subcommand); null for an unknown command
   uint64_t run_ns = 0;      // without blocked_ns

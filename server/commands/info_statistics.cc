@@ -127,7 +127,7 @@ void WriteKeyspaceInfo(const InfoContext& ctx) {
 
 // How long commands have waited, by cause: not part of their run times.
 void WriteWaits(const InfoContext& ctx) {
-  constexpr std::string_view kNames[] = {"stripe", "stop", "log", "pause", "durability"};
+  constexpr std::string_view kNames[] = {"stripe", "stop", "log", "pause", "durability", "job"};
   static_assert(std::size(kNames) == static_cast<size_t>(WaitCause::kCount));
   const std::vector<uint64_t> waited_ns = CountersOf(ctx.server).waited_ns;
   for (size_t i = 0; i < std::size(kNames); ++i) {

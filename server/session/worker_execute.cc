@@ -249,7 +249,7 @@ Worker::Stop Worker::Dispatch(Client& client, const CommandSpec* spec, Args args
   const uint64_t errors_before = client.reply.errors();
   const DispatchResult result = executor_.Dispatch(client, spec, args, client.reply);
   if (result.kind == DispatchResult::Kind::kRetry) [[unlikely]] {
-    WaitLater(client, WaitCause::kLog);
+    WaitLater(client, result.waits_for_job ? WaitCause::kJob : WaitCause::kLog);
     return Stop::kBlocked;
   }
   client.last_command = result.spec;

@@ -16,6 +16,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,8 @@ class EngineFixture {
     return Dispatch(0, 0, {words.begin(), words.size()});
   }
   std::string Dispatch(size_t client, unsigned worker, Args args);
+  // Nothing where the command waits for another thread's work and is to be called again.
+  std::optional<std::string> TryAs(size_t client, std::string_view line);
   // The reply's bytes of the last command.
   const std::string& raw() const { return raw_; }
 
@@ -81,6 +84,9 @@ class EngineFixture {
   static void Replay(const EffectLog& log, Engine* into);
 
  private:
+  DispatchResult::Kind Run(size_t client, unsigned worker, Args args);
+  std::string Reply() const;  // raw_ as text
+
   const EngineFixtureOptions options_;
   CommandTable table_;
   std::unique_ptr<Engine> engine_;
@@ -218,7 +224,7 @@ inline std::string EngineFixture::As(size_t client, std::string_view line) {
   return Dispatch(client, 0, args);
 }
 
-inline std::string EngineFixture::Dispatch(size_t client_index, unsigned worker, Args args) {
+inline DispatchResult::Kind EngineFixture::Run(size_t client_index, unsigned worker, Args args) {
   OutputChain chain(&pool_);
   ReplyWriter reply(&chain, options_.resp_version);
   Executor& executor = *executors_[worker];
@@ -226,8 +232,24 @@ inline std::string EngineFixture::Dispatch(size_t client_index, unsigned worker,
   const DispatchResult result =
       executor.Dispatch(client(client_index), executor.Lookup(args), args, reply);
   engine_->gate().Leave(worker);
-  REQUIRE(result.kind == DispatchResult::Kind::kDone);
   raw_ = chain.ToString();
+  return result.kind;
+}
+
+inline std::optional<std::string> EngineFixture::TryAs(size_t client, std::string_view line) {
+  const std::vector<std::string> words = SplitWords(line);
+  const std::vector<std::string_view> args(words.begin(), words.end());
+  if (Run(client, 0, args) == DispatchResult::Kind::kDone) return Reply();
+  REQUIRE(raw_.empty());
+  return std::nullopt;
+}
+
+inline std::string EngineFixture::Dispatch(size_t client_index, unsigned worker, Args args) {
+  REQUIRE(Run(client_index, worker, args) == DispatchResult::Kind::kDone);
+  return Reply();
+}
+
+inline std::string EngineFixture::Reply() const {
   RespReplyParser parser;
   parser.Feed(raw_);
   Result<std::optional<RespValue>> value = parser.Next();

@@ -278,7 +278,7 @@ TEST_CASE("INFO: no counter stands at 0 for ever") {
       "rejected_connections", "client_query_buffer_limit_disconnections",
       "client_output_buffer_limit_disconnections", "hotkv_objects", "hotkv_vector_indexes",
       "hotkv_wait_stripe_usec", "hotkv_wait_stop_usec", "hotkv_wait_log_usec", "hotkv_wait_pause_usec",
-      "hotkv_wait_durability_usec", "lazyfree_pending_objects", "lazyfreed_objects",
+      "hotkv_wait_durability_usec", "hotkv_wait_job_usec", "lazyfree_pending_objects", "lazyfreed_objects",
       "hotkv_epoch_written", "hotkv_epoch_durable", "client_recent_max_input_buffer"};
   rig("SET k v");
   rig("SET gone v PX 1");
