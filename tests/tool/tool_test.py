@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
@@ -220,6 +221,62 @@ def case_offline(folder, server_program):
         out, _ = tool("log", "dump", "--dir", server.data, "--json", "--from-epoch", middle, "--to-epoch", middle)
         part = [json.loads(line) for line in out.splitlines()]
         assert part == [line for line in dumped if middle in (line.get("block"), line.get("epoch"))]
+
+
+def case_vectorsets(folder, server_program):
+    """Sets of VADD and of VSIM.*: elements, attributes, ends and fields survive export and import, by file and by URL."""
+    keys = ["plain", "reduced", "declared"]
+
+    def elements(connection):
+        found = {}
+        for key in keys:
+            for name in [b"e%d" % i for i in range(20)]:
+                vector, attr = connection.value("VSIM.GET", key, name, "RAW", "WITHATTR") or (None, None)
+                left = connection.value("VSIM.TTL", key, name)
+                # What is left of a minute's time; VSIM.TTL tells it to a second.
+                found[key, name] = (vector, attr, left if left < 0 else left > 4000)
+        return found
+
+    def info(connection, key):
+        flat = connection.value("VSIM.INFO", key)
+        known = dict(zip(flat[::2], flat[1::2]))
+        return [known[name] for name in (b"dim", b"metric", b"type", b"m", b"ef_construction", b"ef", b"count", b"expiring",
+                                         b"with_attributes", b"fields")]
+
+    files = {}
+    with Server("hotkv", server_program, folder=os.path.join(folder, "from")).start() as server:
+        with server.connect() as connection:
+            for i in range(20):
+                vector = [str(((i * 7 + c * 13) % 17) - 8.5) for c in range(8)]
+                connection.value("VADD", "plain", "VALUES", 8, *vector, f"e{i}", "NOQUANT", "SETATTR", '{"n":%d}' % i)
+                connection.value("VADD", "reduced", "REDUCE", 4, "VALUES", 8, *vector, f"e{i}", "M", 8)
+                if i == 0:
+                    connection.value("VSIM.CREATEINDEX", "declared", "DIM", 8, "METRIC", "L2", "TYPE", "F16", "EF", 50,
+                                     "FIELDS", 1, "n", "NUMERIC")
+                end = ["EX", 5000] if i % 3 == 0 else []
+                connection.value("VSIM.SET", "declared", f"e{i}", "VALUES", 8, *vector, "ATTR", '{"n":%d}' % i, *end)
+            connection.value("VSIM.EXPIRE", "plain", "e3", "EX", 5000)
+            before = elements(connection), [info(connection, key) for key in keys]
+            assert before[0]["plain", b"e3"][2] is True and before[0]["declared", b"e1"][2] == -1, before
+            files["url"] = os.path.join(folder, "url.ndjson")
+            tool("export", "--url", url(server), "--output", files["url"])
+            server.stop()
+        for form in ("ndjson", "resp"):
+            files[form] = os.path.join(folder, "offline." + form)
+            tool("export", "--dir", server.data, "--format", form, "--output", files[form])
+    for form, path in files.items():
+        with Server("hotkv", server_program, folder=os.path.join(folder, "to-" + form)).start() as server:
+            with server.connect() as connection:
+                tool("import", path, "--url", url(server))
+                after = elements(connection), [info(connection, key) for key in keys]
+                for key, (vector, *rest) in before[0].items():
+                    again, *rest_again = after[0][key]
+                    assert rest_again == rest, (form, key, rest, rest_again)
+                    # Scaled to its length anew: the last bit may differ.
+                    assert all(abs(x - y) <= 1e-5 * max(1, abs(x)) for x, y in
+                               zip(array("f", vector), array("f", again), strict=True)), (form, key)
+                assert after[1] == before[1], (form, before[1], after[1])
+                server.stop()
 
 
 def case_rebuild(folder, server_program):

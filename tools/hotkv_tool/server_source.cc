@@ -244,17 +244,37 @@ Status ServerSource::ExportIndex(const Run& run, const std::string& key) {
   const std::string_view blob(reinterpret_cast<const char*>(anywhere.data()), anywhere.size() * sizeof(float));
   HOTKV_ASSIGN_OR_RETURN(const RespValue ids, client_->CallOk({"VSIM.SEARCH", key, "FP32", blob, "K",
                                                                std::to_string(count), "EXACT"}));
-  return ExportElements(run, key, record.index.dim, ids.items);
+  const bool some_end = NumberField(info, "expiring") != 0;
+  return ExportElements(run, key, record.index.dim, some_end, ids.items);
+}
+
+// The moments at which elements end, as exact as VSIM.TTL tells: to a second. 0: never.
+Result<std::vector<int64_t>> ServerSource::EndsOf(const std::string& key, std::span<const RespValue> ids) {
+  std::vector<std::vector<std::string_view>> commands;
+  for (const RespValue& id : ids) commands.push_back({"VSIM.TTL", key, id.text});
+  HOTKV_ASSIGN_OR_RETURN(const std::vector<RespValue> replies, Pipeline(commands));
+  constexpr int64_t kMillisPerSecond = 1000;
+  const int64_t now_ms = Clock::NowMs();
+  std::vector<int64_t> ends;
+  for (const RespValue& reply : replies) {
+    if (reply.type != RespType::kInteger) return Unexpected("VSIM.TTL", reply);
+    ends.push_back(reply.integer < 0 ? 0 : now_ms + reply.integer * kMillisPerSecond);
+  }
+  return ends;
 }
 
 Status ServerSource::ExportElements(const Run& run, const std::string& key, uint32_t dim,
-                                    const std::vector<RespValue>& ids) {
+                                    bool some_end, const std::vector<RespValue>& ids) {
   std::vector<float> vector(dim);
+  std::vector<int64_t> ends(kElementsAtOnce, 0);
   for (size_t from = 0; from < ids.size(); from += kElementsAtOnce) {
     const size_t to = std::min(from + kElementsAtOnce, ids.size());
     std::vector<std::vector<std::string_view>> commands;
     for (size_t i = from; i < to; ++i) commands.push_back({"VSIM.GET", key, ids[i].text, "RAW", "WITHATTR"});
     HOTKV_ASSIGN_OR_RETURN(const std::vector<RespValue> elements, Pipeline(commands));
+    if (some_end) {
+      HOTKV_ASSIGN_OR_RETURN(ends, EndsOf(key, std::span(ids).subspan(from, to - from)));
+    }
     for (size_t i = from; i < to; ++i) {
       const RespValue& element = elements[i - from];
       if (element.is_null()) continue;  // deleted meanwhile
@@ -268,6 +288,7 @@ Status ServerSource::ExportElements(const Run& run, const std::string& key, uint
       record.id = ids[i].text;
       record.vector = vector;
       record.attr = element.items[1].text;
+      record.expire_at_ms = ends[i - from];
       ++counts_.vectors;
       HOTKV_RETURN_IF_ERROR(run.put(record));
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,8 @@ class ServerSource : public RecordSource {
   Status ExportStrings(const Run& run, const std::vector<std::string>& keys);
   Status ExportValues(const Run& run, const std::vector<StringKey>& keys, size_t from, size_t to);
   Status ExportIndex(const Run& run, const std::string& key);
-  Status ExportElements(const Run& run, const std::string& key, uint32_t dim,
+  Result<std::vector<int64_t>> EndsOf(const std::string& key, std::span<const RespValue> ids);
+  Status ExportElements(const Run& run, const std::string& key, uint32_t dim, bool some_end,
                         const std::vector<RespValue>& ids);
   Result<std::vector<RespValue>> Pipeline(const std::vector<std::vector<std::string_view>>& commands);
   Result<int64_t> ExpiryFrom(const RespValue& reply, std::string_view key);
