@@ -286,6 +286,20 @@ def rewrite(server, folder):
         process.wait()
 
 
+def doubtful_disk(server, folder):
+    """A data directory in memory is served, and one line says that it is."""
+    if not os.path.isdir("/dev/shm"):
+        return
+    data = tempfile.mkdtemp(prefix="hotkv-manners-", dir="/dev/shm")
+    try:
+        with Running(server, folder, "--dir", data) as running:
+            ask(running.port, "PING")
+            check("says once that its directory may not outlive the machine",
+                  wait_for(lambda: read(running.log).count(" lies on tmpfs: ") == 1), read(running.log))
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+
+
 def memory_goes_back(server, folder):
     with Running(server, folder, "--appendonly", "no", "--enable-debug-command", "yes") as running:
         def resident():
@@ -307,7 +321,8 @@ def main():
     arguments = parser.parse_args()
     server = os.path.abspath(arguments.server)
     tests = [wrong_input, taken_port, refused_starts_touch_nothing, refused_data, signals, snapshot_at_end,
-             service_manager, crash, daemon, rewrite, memory_goes_back]
+             service_manager, crash, daemon, rewrite, doubtful_disk,
+             memory_goes_back]
     for test in [test for test in tests if not arguments.tests or test.__name__ in arguments.tests]:
         folder = tempfile.mkdtemp(prefix="hotkv-manners-")
         try:

@@ -8,36 +8,16 @@
 
 #include "engine/types/vector_set.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/vectors.h"
 
 namespace hotkv {
 namespace {
-
-std::string Blob(const std::vector<float>& v) {
-  return {reinterpret_cast<const char*>(v.data()), v.size() * sizeof(float)};
-}
 
 std::string Blob64(const std::vector<double>& v) {
   return {reinterpret_cast<const char*>(v.data()), v.size() * sizeof(double)};
 }
 
-std::vector<float> RandomVector(std::mt19937* random, size_t dim) {
-  std::normal_distribution<float> normal;
-  std::vector<float> v(dim);
-  for (float& x : v) x = normal(*random);
-  return v;
-}
-
-double CosineDistance(const std::vector<float>& a, const std::vector<float>& b) {
-  double dot = 0;
-  double na = 0;
-  double nb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    dot += double{a[i]} * double{b[i]};
-    na += double{a[i]} * double{a[i]};
-    nb += double{b[i]} * double{b[i]};
-  }
-  return 1 - dot / std::sqrt(na * nb);
-}
+double CosineDistance(const std::vector<float>& a, const std::vector<float>& b) { return 1 - Cosine(a, b); }
 
 bool StartsWith(const std::string& text, std::string_view prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;

@@ -13,32 +13,10 @@
 #include "engine/types/upkeep.h"
 #include "engine/types/vector_set.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/vectors.h"
 
 namespace hotkv {
 namespace {
-
-std::string Blob(const std::vector<float>& v) {
-  return {reinterpret_cast<const char*>(v.data()), v.size() * sizeof(float)};
-}
-
-std::vector<float> RandomVector(std::mt19937* random, size_t dim) {
-  std::normal_distribution<float> normal;
-  std::vector<float> v(dim);
-  for (float& x : v) x = normal(*random);
-  return v;
-}
-
-double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  double dot = 0;
-  double na = 0;
-  double nb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    dot += double{a[i]} * double{b[i]};
-    na += double{a[i]} * double{a[i]};
-    nb += double{b[i]} * double{b[i]};
-  }
-  return dot / std::sqrt(na * nb);
-}
 
 VectorSet& SetAt(EngineFixture& db, const std::string& name, uint32_t number = 0) {
   const KeyRef key = db.engine().keyspace().MakeRef(name);
