@@ -28,6 +28,7 @@ class ByteBuffer {
   }
 
   const char* data() const { return bytes_.get(); }
+  char* data() { return bytes_.get(); }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
@@ -42,7 +43,9 @@ class ByteBuffer {
   static constexpr size_t kCapacityMin = 512;
   void Grow(size_t count) {
     size_t capacity = capacity_ < kCapacityMin ? kCapacityMin : capacity_ * 2;
-    if (capacity - size_ < count) capacity = size_ + count;
+    // Room to spare: the next user of the buffer may need a little more.
+    const size_t needed = size_ + count;
+    if (capacity < needed) capacity = needed + needed / 4;
     std::unique_ptr<char[]> bytes(new char[capacity]);
     if (size_ != 0) std::memcpy(bytes.get(), bytes_.get(), size_);
     bytes_ = std::move(bytes);

@@ -14,8 +14,10 @@ namespace hotkv {
 namespace {
 
 // Blocks are kept in memory until they are durable, so under everysec a second's worth is on its way
-// to being used again; memory that is given back meanwhile would only be faulted in anew.
-constexpr size_t kPoolBytesMax = size_t{32} << 20;
+// to being used again; memory that is given back meanwhile would only be faulted in anew. So the
+// pool takes what one sync lets go, and this much is kept when nothing is written any more.
+constexpr size_t kIdlePoolBytesMax = size_t{32} << 20;
+constexpr int64_t kIdlePoolUs = 3'000'000;
 // A segment that is full sooner than this asks for a larger next one.
 constexpr int64_t kFastSegmentUs = 2'000'000;
 constexpr uint64_t kFileUnitBytes = 4096;
@@ -39,8 +41,8 @@ BlockLog::BlockLog(BlockLogOptions options)
       written_end_(options_.end),
       durable_end_(options_.durable_end),
       sync_started_epoch_(options_.end.epoch),
-      files_(options_.tasks),
-      sync_thread_(options_.tasks) {
+      files_(options_.tasks, "hotkv-log-file"),
+      sync_thread_(options_.tasks, "hotkv-log-sync") {
   // Nothing of an earlier start is known durable: its log, if there is one, begins the chain.
   if (tail_pending_) chain_starts_ = false;
 }
@@ -64,12 +66,19 @@ std::unique_ptr<EpochBlock> BlockLog::NewBlock() {
 void BlockLog::Recycle(std::unique_ptr<EpochBlock> block) {
   block->Clear();
   const size_t bytes = block->capacity_bytes();
-  if (pool_bytes_ + bytes > kPoolBytesMax) return;
+  if (pool_bytes_ + bytes > pool_bytes_max_) return;
   pool_bytes_ += bytes;
   pool_.push_back(std::move(block));
 }
 
+void BlockLog::TrimPool(int64_t now_us) {
+  if (now_us - last_append_us_ < kIdlePoolUs || pool_bytes_ <= kIdlePoolBytesMax) return;
+  pool_bytes_max_ = kIdlePoolBytesMax;
+  while (pool_bytes_ > pool_bytes_max_) NewBlock();
+}
+
 void BlockLog::Append(std::unique_ptr<EpochBlock> block, int64_t now_us) {
+  last_append_us_ = now_us;
   retained_bytes_ += block->stored_bytes();
   retained_.push_back({std::move(block), now_us, {}});
 }
@@ -84,6 +93,7 @@ Status BlockLog::Trouble() const {
 }
 
 void BlockLog::Write(int64_t now_us, Sync sync) {
+  room_ = sync == Sync::kWithWrite ? SegmentStore::Room::kZeroed : SegmentStore::Room::kReserved;
   if (!begun()) {
     if (now_us >= next_attempt_us_) Resume(now_us);
     return;
@@ -166,6 +176,7 @@ bool BlockLog::WriteSome(size_t count, Sync sync, int64_t now_us) {
 
 void BlockLog::AdvanceDurable(const LogEnd& end) {
   if (end.epoch <= durable_end_.epoch) return;
+  pool_bytes_max_ = std::max<uint64_t>(retained_bytes_, kIdlePoolBytesMax);
   while (unwritten_ > 0 && retained_.front().block->epoch() <= end.epoch) {
     retained_bytes_ -= retained_.front().block->stored_bytes();
     Recycle(std::move(retained_.front().block));
@@ -254,7 +265,7 @@ bool BlockLog::TakeNext(uint64_t block_bytes, int64_t now_us) {
 
 bool BlockLog::MakeOwn(uint64_t bytes, int64_t now_us) {
   auto made = store_.Make(RoundUp(bytes), SegmentStore::Entered::kLive,
-                          SegmentStore::Chain::kContinues);
+                          SegmentStore::Chain::kContinues, room_);
   if (!made.ok()) {
     next_error_ = made.status();
     next_retry_us_ = now_us + options_.retry_us;
@@ -275,9 +286,9 @@ void BlockLog::PrepareNext() {
     if (preparing_ || ready_ != nullptr) return;
     preparing_ = true;
   }
-  files_.Run([this, bytes = segment_bytes_] {
+  files_.Run([this, bytes = segment_bytes_, room = room_] {
     const auto make = [&](uint64_t size) {
-      return store_.Make(size, SegmentStore::Entered::kLive, SegmentStore::Chain::kContinues);
+      return store_.Make(size, SegmentStore::Entered::kLive, SegmentStore::Chain::kContinues, room);
     };
     auto made = make(bytes);
     if (made.status().code() == Code::kCancelled) made = make(bytes);
@@ -329,6 +340,7 @@ void BlockLog::SubmitSync(SegmentRef segment, bool final) {
 }
 
 void BlockLog::Poll(int64_t now_us) {
+  TrimPool(now_us);
   std::vector<SyncDone> done;
   Status prepare_status;
   bool preparing = false;
@@ -408,7 +420,7 @@ void BlockLog::Resume(int64_t now_us) {
     // Small: this is done while blocks wait. The next one, made behind their back, is as large as
     // it should be.
     const uint64_t size = std::max(options_.segment_bytes_min, RoundUp(bytes));
-    auto made = store_.Make(size, SegmentStore::Entered::kPlanned, chain);
+    auto made = store_.Make(size, SegmentStore::Entered::kPlanned, chain, room_);
     if (!made.ok()) return FailedToBegin(made.status(), now_us);
     segment = std::move(made).value();
   }

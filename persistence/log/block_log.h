@@ -117,6 +117,7 @@ class BlockLog {
   bool DiscardSkipped(int64_t now_us);
   void SubmitSync(SegmentRef segment, bool final);
   void AdvanceDurable(const LogEnd& end);
+  void TrimPool(int64_t now_us);
   void Fail(const Status& status, int64_t now_us);
   void FailedToBegin(const Status& status, int64_t now_us);
   void Resume(int64_t now_us);
@@ -135,6 +136,8 @@ class BlockLog {
   uint64_t retained_bytes_ = 0;
   std::vector<std::unique_ptr<EpochBlock>> pool_;
   size_t pool_bytes_ = 0;  // capacity of the blocks in it
+  size_t pool_bytes_max_ = 0;
+  int64_t last_append_us_ = 0;
 
   bool begun_ = false;         // this start has a segment
   bool tail_pending_ = false;  // blocks of an earlier start are not known durable yet
@@ -146,6 +149,7 @@ class BlockLog {
   uint64_t offset_ = 0;
   int64_t segment_begun_us_ = 0;
   uint64_t segment_bytes_ = 0;  // of the next one
+  SegmentStore::Room room_ = SegmentStore::Room::kReserved;  // of new ones
   LogEnd written_end_;
   LogEnd durable_end_;
   uint64_t watermark_in_file_ = 0;

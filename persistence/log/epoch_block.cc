@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/base/crc32c.h"
 
@@ -14,9 +15,6 @@ constexpr std::string_view kPadding{
     "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
     kBlockAlignBytes};
 
-// A group's buffer is kept for the next epoch unless a burst made it large.
-constexpr size_t kKeptCapacityMax = 256 * 1024;
-
 // Calls f(group) for each bit.
 template <typename F>
 void ForEachBit(uint64_t bits, F f) {
@@ -27,44 +25,69 @@ void ForEachBit(uint64_t bits, F f) {
 
 void EpochBlock::Clear() {
   ForEachBit(present_, [&](unsigned g) {
-    groups_[g].bytes.clear();
-    if (groups_[g].bytes.capacity() > kKeptCapacityMax) groups_[g].bytes.shrink_to_fit();
+    groups_[g].begin = groups_[g].end = 0;
     groups_[g].large.clear();
   });
+  bytes_.Clear();
   present_ = 0;
   payload_bytes_ = 0;
   header_ = BlockHeader();
 }
 
-size_t EpochBlock::capacity_bytes() const {
-  size_t bytes = sizeof(EpochBlock);
-  for (const Group& group : groups_) bytes += group.bytes.capacity();
-  return bytes;
-}
+size_t EpochBlock::capacity_bytes() const { return sizeof(EpochBlock) + bytes_.capacity(); }
 
+// Two passes over the records, so that all groups lie in one piece of memory, each byte copied once.
 void EpochBlock::Gather(EpochClock* clock, uint64_t epoch) {
   Clear();
   header_.epoch = epoch;
+  for (unsigned worker = 0; worker < clock->workers(); ++worker) {
+    MeasureWorker(clock->Buffer(worker, epoch));
+  }
+  PlaceGroups();
   for (unsigned worker = 0; worker < clock->workers(); ++worker) {
     GatherWorker(&clock->Buffer(worker, epoch));
   }
   SumGroups();
 }
 
+// Leaves each group's size in its `end`.
+void EpochBlock::MeasureWorker(const EffectBuffer& buffer) {
+  const char* p = buffer.bytes.data();
+  const char* const end = p + buffer.bytes.size();
+  while (p < end) {
+    EffectBuffer::RecordHeader record;
+    std::memcpy(&record, p, sizeof(record));
+    p += sizeof(record) + record.size;
+    HOTKV_DCHECK(record.group < kStripeGroups && p <= end);
+    groups_[record.group].end += record.size;
+    present_ |= uint64_t{1} << record.group;
+  }
+}
+
+void EpochBlock::PlaceGroups() {
+  size_t at = 0;
+  ForEachBit(present_, [&](unsigned g) {
+    at += std::exchange(groups_[g].end, at);
+    groups_[g].begin = groups_[g].end;
+  });
+  bytes_.Extend(at);
+}
+
 void EpochBlock::GatherWorker(EffectBuffer* buffer) {
   const char* p = buffer->bytes.data();
   const char* const end = p + buffer->bytes.size();
+  char* const out = bytes_.data();
   while (p < end) {
     EffectBuffer::RecordHeader record;
     std::memcpy(&record, p, sizeof(record));
     p += sizeof(record);
-    HOTKV_DCHECK(record.group < kStripeGroups && record.size <= static_cast<size_t>(end - p));
     Group& group = groups_[record.group];
-    present_ |= uint64_t{1} << record.group;
-    group.bytes.append(p, record.size);
+    std::memcpy(out + group.end, p, record.size);
+    group.end += record.size;
     p += record.size;
     if (record.large != 0) {
-      group.large.push_back({group.bytes.size(), std::move(buffer->large[record.large - 1])});
+      group.large.push_back(
+          {group.end - group.begin, std::move(buffer->large[record.large - 1])});
     }
   }
 }
@@ -90,10 +113,12 @@ Status EpochBlock::Restore(const BlockHeader& header, std::string_view bytes) {
   header_.epoch = header.epoch;
   header_.wall_ms = header.wall_ms;
   if (bytes.size() < header.block_bytes) return Status::Corruption("block is cut off");
+  bytes_.Append(bytes);
   for (const GroupEntry& entry : header.groups) {
     const std::string_view stored = bytes.substr(entry.offset, entry.bytes);
     if (Crc32c(stored) != entry.crc) return Status::Corruption("group checksum");
-    groups_[entry.group].bytes = stored;
+    groups_[entry.group].begin = entry.offset;
+    groups_[entry.group].end = entry.offset + entry.bytes;
     groups_[entry.group].entry = entry;
     present_ |= uint64_t{1} << entry.group;
     payload_bytes_ += entry.bytes;
@@ -118,7 +143,7 @@ void EpochBlock::Seal(const Place& place) {
 }
 
 void EpochBlock::AppendGroupPieces(unsigned g, std::vector<std::string_view>* out) const {
-  const std::string_view bytes = groups_[g].bytes;
+  const std::string_view bytes = BytesOf(groups_[g]);
   size_t done = 0;
   for (const Large& large : groups_[g].large) {
     out->push_back(bytes.substr(done, large.position - done));

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/byte_buffer.h"
 #include "engine/tx/epoch.h"
 #include "persistence/log/log_format.h"
 
@@ -60,14 +61,21 @@ class EpochBlock {
     SharedBlockRef block;
   };
   struct Group {
-    std::string bytes;
+    size_t begin = 0;  // of its own bytes in bytes_
+    size_t end = 0;
     std::vector<Large> large;
     GroupEntry entry;
   };
+  void MeasureWorker(const EffectBuffer& buffer);
+  void PlaceGroups();
   void GatherWorker(EffectBuffer* buffer);
   void SumGroups();
+  std::string_view BytesOf(const Group& group) const {
+    return bytes_.view().substr(group.begin, group.end - group.begin);
+  }
 
   std::array<Group, kStripeGroups> groups_;
+  ByteBuffer bytes_;  // of all groups, one group after the other
   uint64_t present_ = 0;  // bit g: group g has records
   uint64_t payload_bytes_ = 0;
   BlockHeader header_;

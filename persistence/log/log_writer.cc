@@ -1,5 +1,7 @@
 #include "persistence/log/log_writer.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -54,7 +56,12 @@ Result<std::unique_ptr<LogWriter>> LogWriter::Start(LogWriterOptions options) {
   options.clock->SetDurable(options.durable_end.epoch);
   std::unique_ptr<LogWriter> writer(new LogWriter(std::move(options)));
   HOTKV_RETURN_IF_ERROR(writer->log_->Open());
-  if (!writer->options_.manual) writer->thread_ = std::thread([w = writer.get()] { w->Loop(); });
+  if (!writer->options_.manual) {
+    writer->thread_ = std::thread([w = writer.get()] {
+      pthread_setname_np(pthread_self(), "hotkv-log");
+      w->Loop();
+    });
+  }
   return writer;
 }
 

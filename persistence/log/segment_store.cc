@@ -106,7 +106,8 @@ uint64_t SegmentStore::TakeSpareLocked(uint64_t bytes) {
   return 0;
 }
 
-Result<SegmentRef> SegmentStore::Make(uint64_t bytes, Entered entered, Chain chain) {
+Result<SegmentRef> SegmentStore::Make(uint64_t bytes, Entered entered, Chain chain,
+                                      Room room) {
   LogSegmentEntry entry;
   uint64_t spare = 0;
   {
@@ -126,7 +127,7 @@ Result<SegmentRef> SegmentStore::Make(uint64_t bytes, Entered entered, Chain cha
     }
   }
   HOTKV_CRASH_POINT("log.segment.planned");
-  auto made = Fill(entry.number, bytes, spare, chain);
+  auto made = Fill(entry.number, bytes, spare, chain, room);
   Status status = made.ok() ? Status::Ok() : made.status();
   if (made.ok()) {
     HOTKV_CRASH_POINT("log.segment.synced");
@@ -157,7 +158,7 @@ Result<SegmentRef> SegmentStore::Make(uint64_t bytes, Entered entered, Chain cha
 }
 
 Result<SegmentRef> SegmentStore::Fill(uint64_t number, uint64_t bytes, uint64_t spare,
-                                      Chain chain) {
+                                      Chain chain, Room room) {
   const std::string path = PathOf(number);
   SegmentHeader header;
   header.identity = options_.identity;
@@ -175,7 +176,7 @@ Result<SegmentRef> SegmentStore::Fill(uint64_t number, uint64_t bytes, uint64_t 
     HOTKV_RETURN_IF_ERROR(file->WriteAt(0, header_bytes));
   } else {
     HOTKV_ASSIGN_OR_RETURN(file, options_.env->Open(path, OpenMode::kCreateNew, options_.io));
-    HOTKV_RETURN_IF_ERROR(FillNew(file.get(), header_bytes, bytes));
+    HOTKV_RETURN_IF_ERROR(FillNew(file.get(), header_bytes, bytes, room));
   }
   HOTKV_RETURN_IF_ERROR(file->Sync());
   HOTKV_CRASH_POINT("log.segment.filled");
@@ -188,8 +189,10 @@ Result<SegmentRef> SegmentStore::Fill(uint64_t number, uint64_t bytes, uint64_t 
   return segment;
 }
 
-Status SegmentStore::FillNew(File* file, const std::string& header, uint64_t bytes) {
+Status SegmentStore::FillNew(File* file, const std::string& header, uint64_t bytes,
+                             Room room) {
   HOTKV_RETURN_IF_ERROR(file->WriteAt(0, header));
+  if (room == Room::kReserved) return file->Allocate(header.size(), bytes - header.size());
   const std::string zeros(kZeroPieceBytes, '\0');
   uint64_t unsynced = 0;
   for (uint64_t at = header.size(); at < bytes;) {

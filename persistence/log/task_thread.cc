@@ -1,9 +1,15 @@
 #include "persistence/log/task_thread.h"
 
+#include <pthread.h>
+
 namespace hotkv {
 
-TaskThread::TaskThread(TaskMode mode) {
-  if (mode == TaskMode::kThread) thread_ = std::thread([this] { Loop(); });
+TaskThread::TaskThread(TaskMode mode, const char* name) {
+  if (mode != TaskMode::kThread) return;
+  thread_ = std::thread([this, name] {
+    pthread_setname_np(pthread_self(), name);
+    Loop();
+  });
 }
 
 TaskThread::~TaskThread() {

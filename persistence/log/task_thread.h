@@ -17,7 +17,8 @@ enum class TaskMode : uint8_t { kThread, kInline };
 
 class TaskThread {
  public:
-  explicit TaskThread(TaskMode mode);
+  // name: of the thread, at most 15 characters, a literal.
+  TaskThread(TaskMode mode, const char* name);
   ~TaskThread();  // tasks that have not begun are dropped
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
