@@ -8,16 +8,6 @@ namespace {
 
 using namespace index_test;
 
-std::unique_ptr<VectorIndex> Make(uint32_t dim, Metric metric, uint32_t m = 16,
-                                  uint32_t efc = 200) {
-  IndexOptions options;
-  options.dim = dim;
-  options.metric = metric;
-  options.m = m;
-  options.ef_construction = efc;
-  return VectorIndex::Create(options, nullptr, "").value();
-}
-
 void CheckAllLive(const std::vector<SearchRow>& rows, const Model& model, size_t wanted) {
   CHECK(rows.size() == wanted);
   for (const auto& row : rows) CHECK(model.elements.count(row.name) == 1);

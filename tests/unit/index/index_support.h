@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,17 @@ inline std::vector<float> RandomVector(Random* random, uint32_t dim) {
     x = static_cast<float>(random->Uniform() + random->Uniform() + random->Uniform() - 1.5);
   }
   return v;
+}
+
+// An index in memory.
+inline std::unique_ptr<VectorIndex> Make(uint32_t dim, Metric metric, uint32_t m = 16,
+                                  uint32_t efc = 200) {
+  IndexOptions options;
+  options.dim = dim;
+  options.metric = metric;
+  options.m = m;
+  options.ef_construction = efc;
+  return VectorIndex::Create(options, nullptr, "").value();
 }
 
 // Distances in double, straight from the definition.

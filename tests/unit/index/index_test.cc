@@ -16,16 +16,6 @@ uint64_t BytesOf(const VectorIndex& index) {
   return info.hot_bytes + info.vector_bytes + info.other_bytes;
 }
 
-std::unique_ptr<VectorIndex> Make(uint32_t dim, Metric metric, uint32_t m = 16,
-                                  uint32_t efc = 200) {
-  IndexOptions options;
-  options.dim = dim;
-  options.metric = metric;
-  options.m = m;
-  options.ef_construction = efc;
-  return VectorIndex::Create(options, nullptr, "").value();
-}
-
 TEST_CASE("an index counts its memory: empty, of one element, of many, in memory and in files") {
   constexpr uint32_t kDim = 128;
   SimEnv env;
