@@ -9,6 +9,7 @@
 #include "engine/base/number.h"
 #include "engine/commands/command_context.h"
 #include "engine/commands/vector_args.h"
+#include "engine/commands/vector_batch.h"
 #include "engine/commands/vset_common.h"
 #include "engine/tx/engine.h"
 #include "engine/types/vector_set.h"
@@ -336,35 +337,37 @@ void SearchMany(CommandContext& ctx, uint64_t count, bool one, VectorArgs args) 
   SetRef set = FetchIndex(ctx);
   if (ctx.finished) return;
   const VectorIndex& index = set->index();
-  std::vector<VectorArgument> queries;
+  std::vector<VectorArgument> arguments;
   for (uint64_t i = 0; args.ok() && i < count; ++i) {
-    queries.push_back(args.Vector(index.options().dim, VectorArgs::Elements::kAllowed));
+    arguments.push_back(args.Vector(index.options().dim, VectorArgs::Elements::kAllowed));
   }
   SearchOptions options = ParseSearchOptions(&args);
   if (!args.ok()) return FinishWithError(ctx, args.error());
-  if (options.filter) options.params.where_or_null = &*options.filter;
-  SearchReport report;
-  if (options.explain) options.params.report_or_null = &report;
+  std::vector<std::vector<float>> queries;
   std::string error;
-  for (VectorArgument& query : queries) {
-    if (!ResolveQuery(index, &query, &error)) return FinishWithError(ctx, error);
+  for (VectorArgument& argument : arguments) {
+    if (!ResolveQuery(index, &argument, &error)) return FinishWithError(ctx, error);
+    queries.push_back(std::move(argument.values));
   }
-  std::vector<std::vector<SearchRow>> results;
-  std::vector<SearchReport> reports;
-  for (const VectorArgument& query : queries) {
-    auto rows = index.Search(query.values, options.params);
-    if (!rows.ok()) return FinishWithError(ctx, ErrorText(rows.status()));
-    results.push_back(std::move(rows).value());
-    if (options.explain) reports.push_back(report);
+  const auto batch = std::make_shared<VectorBatch>(set, std::move(queries), std::move(options));
+  const std::vector<SearchOutcome> outcomes = VectorBatch::Run(batch, &ctx.engine.helpers());
+  for (const SearchOutcome& outcome : outcomes) {
+    if (!outcome.status.ok()) return FinishWithError(ctx, ErrorText(outcome.status));
   }
-  const uint64_t matches = !options.explain ? 0
-                           : options.filter ? index.CountMatching(*options.filter)
-                                            : index.Count();
+  const SearchOptions& asked = batch->options();
+  const uint64_t matches = !asked.explain ? 0
+                           : asked.filter ? index.CountMatching(*asked.filter)
+                                          : index.Count();
   TouchKeysStripe(ctx);
   ctx.finished = true;
-  if (!one) ctx.reply.ArrayHeader(results.size());
-  for (const SearchReport& r : reports) ReplySearchReport(ctx.reply, r, matches);
-  for (size_t i = 0; !options.explain && i < results.size(); ++i) ReplyRows(ctx.reply, results[i], options);
+  if (!one) ctx.reply.ArrayHeader(outcomes.size());
+  for (const SearchOutcome& outcome : outcomes) {
+    if (asked.explain) {
+      ReplySearchReport(ctx.reply, outcome.report, matches);
+    } else {
+      ReplyRows(ctx.reply, outcome.rows, asked);
+    }
+  }
 }
 
 void Search(CommandContext& ctx) { SearchMany(ctx, 1, true, VectorArgs(ctx.args, 2)); }

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/helper_threads.h"
 #include "engine/base/random.h"
 #include "engine/base/reclaim.h"
 #include "engine/base/result.h"
@@ -172,6 +173,7 @@ class Engine {
   StopGate& gate() { return gate_; }
   ObjectTable& objects() { return objects_; }
   LazyFree& lazy_free() { return lazy_free_; }
+  HelperThreads& helpers() { return helpers_; }
   Eviction& eviction() { return eviction_; }
   const Eviction& eviction() const { return eviction_; }
   WorkerState& worker(unsigned i) { return *workers_[i]; }
@@ -252,6 +254,7 @@ class Engine {
   std::mutex tasks_mutex_;
   std::vector<TurnTask*> tasks_;  // guarded by tasks_mutex_
   std::atomic<uint32_t> turn_tasks_count_{0};
+  HelperThreads helpers_{HelperThreads::Fitting()};  // last: ends first, its work refers to objects
 };
 
 }  // namespace hotkv

@@ -102,6 +102,58 @@ TEST_CASE("searches agree with an exact scan") {
   CHECK(db.Call({"VSIM.SEARCH", "i", "ELE", "e0", "K", "100000"}).find("e499") != std::string::npos);
 }
 
+TEST_CASE("MSEARCH answers as so many searches do, in their order, however many there are") {
+  EngineFixture db;
+  std::mt19937 random(77);
+  CHECK(db("VSIM.CREATEINDEX i DIM 6 EF_CONSTRUCTION 40 FIELDS 1 n NUMERIC") == "+OK");
+  const auto blob = [&random] {
+    std::normal_distribution<float> normal;
+    std::string bytes;
+    for (int i = 0; i < 6; ++i) {
+      const float x = normal(random);
+      bytes.append(reinterpret_cast<const char*>(&x), sizeof(x));
+    }
+    return bytes;
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::string vector = blob();
+    db.Call({"VSIM.SET", "i", "e" + std::to_string(i), "FP32", vector, "ATTR", "{\"n\":" + std::to_string(i % 10) + "}"});
+  }
+  const std::vector<std::vector<std::string>> tails = {
+      {"K", "5"}, {"K", "3", "FILTER", ".n < 4", "WITHATTR", "WITHSCORES"}, {"K", "4", "PLAN", "WALK", "FILTER", ".n == 1"}};
+  for (const size_t count : {1u, 2u, 3u, 4u, 5u, 40u}) {
+    for (const std::vector<std::string>& tail : tails) {
+      std::vector<std::string> many = {"VSIM.MSEARCH", "i", std::to_string(count)};
+      std::string expected;
+      for (size_t q = 0; q < count; ++q) {
+        std::vector<std::string> one = {"VSIM.SEARCH", "i", "FP32", blob()};
+        if (q % 3 == 1) one = {"VSIM.SEARCH", "i", "ELE", "e" + std::to_string(q)};
+        many.insert(many.end(), one.begin() + 2, one.end());
+        one.insert(one.end(), tail.begin(), tail.end());
+        const std::vector<std::string_view> args(one.begin(), one.end());
+        expected += (q == 0 ? "" : ", ") + db.Dispatch(0, 0, args);
+      }
+      many.insert(many.end(), tail.begin(), tail.end());
+      const std::vector<std::string_view> args(many.begin(), many.end());
+      for (int round = 0; round < 5; ++round) CHECK(db.Dispatch(0, 0, args) == "[" + expected + "]");
+      many.push_back("EXPLAIN");
+      const std::vector<std::string_view> explained(many.begin(), many.end());
+      const std::string maps = db.Dispatch(0, 0, explained);
+      size_t plans = 0;
+      for (size_t at = maps.find("$plan"); at != std::string::npos; at = maps.find("$plan", at + 1)) ++plans;
+      CHECK(plans == count);
+    }
+  }
+  // The index goes while helpers may still be in it.
+  std::vector<std::string> many = {"VSIM.MSEARCH", "i", "40"};
+  for (int q = 0; q < 40; ++q) many.insert(many.end(), {"ELE", "e" + std::to_string(q)});
+  many.insert(many.end(), {"K", "1"});
+  const std::vector<std::string_view> args(many.begin(), many.end());
+  CHECK(db.Dispatch(0, 0, args).starts_with("[[$e0], [$e1], [$e2]"));
+  CHECK(db("DEL i") == ":1");
+  CHECK(db.Dispatch(0, 0, args) == "-ERR no such index");
+}
+
 TEST_CASE("every type of an index answers as an exact scan does on a small set") {
   for (const char* type : {"F32", "F16", "Q8", "Q4", "BIN"}) {
     EngineFixture db;
