@@ -350,7 +350,25 @@ void VectorIndex::Impl::Kill(uint32_t slot) {
 
 // ---- fields ----
 
+// Makes one column's run anew, beside reads and writes. False when there is none to be made.
+bool VectorIndex::Impl::MergeNumbers() {
+  std::shared_ptr<NumericColumn> column;
+  NumericColumn::MergePtr merge;
+  {
+    std::lock_guard<std::shared_mutex> lock(names_mutex_);
+    const bool built = fields_.next_to_build() >= graph_->slot_limit();
+    column = fields_.MergeDue(built ? FieldIndex::Building::kBuilt : FieldIndex::Building::kGrowing);
+    if (!column) return false;
+    merge = column->BeginMerge();
+  }
+  column->DoMerge(merge.get());
+  std::lock_guard<std::shared_mutex> lock(names_mutex_);
+  column->FinishMerge(std::move(merge));
+  return true;
+}
+
 bool VectorIndex::Impl::BuildFields(uint32_t slots_max) {
+  if (MergeNumbers()) return true;
   ReaderPin pin;
   std::lock_guard<std::shared_mutex> lock(names_mutex_);
   if (!fields_.building()) fields_.BeginBuilding();
@@ -364,7 +382,10 @@ bool VectorIndex::Impl::BuildFields(uint32_t slots_max) {
     if (record) fields_.SetInBuilding(slot, record.attr());
   }
   fields_.BuiltUpTo(end);
-  if (end == limit) fields_.FinishBuilding();
+  // Before its first use a column gets its run: with its numbers in the tail it would serve slowly.
+  if (end == limit && fields_.MergeDue(FieldIndex::Building::kBuilt) == nullptr) {
+    fields_.FinishBuilding();
+  }
   return fields_.building();
 }
 

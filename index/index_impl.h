@@ -163,6 +163,7 @@ class VectorIndex::Impl {
 
   // ---- fields ----
   bool BuildFields(uint32_t slots_max);
+  bool MergeNumbers();
 
   Status CheckInvariants() const;
   IndexInfo Info() const;

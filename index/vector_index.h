@@ -306,8 +306,8 @@ class VectorIndex {
   std::vector<FieldSpec> fields() const;
 
   // ---- upkeep ----
-  // Looks at up to `slots_max` slots to build columns; true while there is more to do. Writers wait
-  // meanwhile.
+  // Looks at up to `slots_max` slots to build columns, while writers wait, or makes the sorted run
+  // of a column anew, while nobody waits; true while there is more to do.
   bool BuildFields(uint32_t slots_max);
   // Does a bounded piece of the unlinking of deleted elements (about `nodes_max` nodes looked at);
   // true while there is more to do. One thread at a time does the work; others return at once.

@@ -98,6 +98,19 @@ void FieldIndex::FinishBuilding() {
   Publish(std::move(columns));
 }
 
+std::shared_ptr<NumericColumn> FieldIndex::MergeDue(Building building) const {
+  constexpr uint32_t kGrowingShare = 2;
+  const uint32_t share = building == Building::kBuilt ? NumericColumn::kTailShare : kGrowingShare;
+  const auto find = [](const std::vector<FieldColumn>& columns, uint32_t tail_share) {
+    for (const FieldColumn& c : columns) {
+      if (c.numeric && c.numeric->merge_due(tail_share)) return c.numeric;
+    }
+    return std::shared_ptr<NumericColumn>();
+  };
+  auto due = find(table()->columns, NumericColumn::kTailShare);
+  return due ? due : find(building_.columns, share);
+}
+
 std::vector<FieldSpec> FieldIndex::AllSpecs() const {
   std::vector<FieldSpec> all = specs_;
   all.insert(all.end(), automatic_.begin(), automatic_.end());

@@ -65,6 +65,10 @@ class FieldIndex {
   void SetInBuilding(uint32_t slot, std::string_view attr);
   void BuiltUpTo(uint32_t slot) { next_to_build_ = slot; }
   void FinishBuilding();
+  // A column whose run is to be made anew, null when there is none. One that is being built grows
+  // too fast to be kept in order all the time: that comes at its end, kBuilt.
+  enum class Building : uint8_t { kGrowing, kBuilt };
+  std::shared_ptr<NumericColumn> MergeDue(Building building) const;
   // Begins to build what is worth it: columns that filters asked for, and anew those that hold much
   // that is not used.
   void BeginBuilding();

@@ -8,9 +8,10 @@ namespace hotkv {
 
 namespace {
 
-// The tail is merged when it is longer than this and than a 64th of the run.
+// Shorter tails are not merged.
 constexpr uint32_t kTailMin = 1024;
-constexpr uint32_t kTailShare = 64;
+// Set merges runs and tails up to this size itself: about half a millisecond.
+constexpr size_t kMergedBySetMax = 1u << 15;
 
 }  // namespace
 
@@ -50,29 +51,58 @@ void NumericColumn::Set(uint32_t slot, const JsonValue& value) {
   if (old == kMissingBits) count_.fetch_add(1, std::memory_order_relaxed);
   if (now == kMissingBits) count_.fetch_sub(1, std::memory_order_relaxed);
   const size_t tail = order->tail.size();
-  if (tail > kTailMin && tail > order->run.slots.size() / kTailShare) Merge();
+  const size_t run = order->run.slots.size();
+  // A large tail is left to others; if nobody comes, its merge is paid for by as many changes.
+  if (merge_due() && (run <= kMergedBySetMax ? tail <= kMergedBySetMax : tail > run)) {
+    MergePtr merge = BeginMerge();
+    DoMerge(merge.get());
+    FinishMerge(std::move(merge));
+  }
 }
 
-void NumericColumn::Merge() {
-  Order* old = order_.load(std::memory_order_relaxed);
+struct NumericColumn::Merge {
+  const Order* from;
+  std::vector<uint32_t> tail;  // of `from`, as far as it is merged
+  std::unique_ptr<Order> made = std::make_unique<Order>();
+};
+
+void NumericColumn::MergeDeleter::operator()(Merge* merge) const { delete merge; }
+
+bool NumericColumn::merge_due(uint32_t share) const {
+  if (merging_) return false;
+  const Order* order = order_.load(std::memory_order_relaxed);
+  const size_t tail = order->tail.size();
+  return tail > kTailMin && tail > order->run.slots.size() / share;
+}
+
+// No Set is under way: what the tail has so far, its slots have.
+NumericColumn::MergePtr NumericColumn::BeginMerge() {
+  merging_ = true;
+  const Order* from = order_.load(std::memory_order_relaxed);
+  const std::span<const uint32_t> tail = from->tail.Read();
+  return MergePtr(new Merge{from, {tail.begin(), tail.end()}});
+}
+
+// A slot whose number changes meanwhile is in the tail behind what is merged.
+void NumericColumn::DoMerge(Merge* merge) const {
   std::vector<std::pair<double, uint32_t>> fresh;
-  for (const uint32_t slot : old->tail.Read()) {
+  for (const uint32_t slot : merge->tail) {
     double number = 0;
     if (StateOf(slot, &number) == State::kNumber) fresh.emplace_back(number, slot);
   }
   std::sort(fresh.begin(), fresh.end());
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
-  auto* order = new Order;
-  Run& run = order->run;
-  run.numbers.reserve(old->run.slots.size() + fresh.size());
-  run.slots.reserve(old->run.slots.size() + fresh.size());
+  const Run& old = merge->from->run;
+  Run& run = merge->made->run;
+  run.numbers.reserve(old.slots.size() + fresh.size());
+  run.slots.reserve(old.slots.size() + fresh.size());
   const auto put = [&run](double number, uint32_t slot) {
     run.numbers.push_back(number);
     run.slots.push_back(slot);
   };
   size_t at = 0;
-  for (size_t i = 0; i < old->run.slots.size(); ++i) {
-    const std::pair<double, uint32_t> kept = {old->run.numbers[i], old->run.slots[i]};
+  for (size_t i = 0; i < old.slots.size(); ++i) {
+    const std::pair<double, uint32_t> kept = {old.numbers[i], old.slots[i]};
     double number = 0;
     // What has another number now came to the tail with it.
     if (StateOf(kept.second, &number) != State::kNumber || number != kept.first) continue;
@@ -84,8 +114,16 @@ void NumericColumn::Merge() {
     put(kept.first, kept.second);
   }
   for (; at < fresh.size(); ++at) put(fresh[at].first, fresh[at].second);
-  order_.store(order, std::memory_order_release);
+}
+
+void NumericColumn::FinishMerge(MergePtr merge) {
+  Order* old = order_.load(std::memory_order_relaxed);
+  for (const uint32_t slot : old->tail.Read().subspan(merge->tail.size())) {
+    merge->made->tail.Append(slot);
+  }
+  order_.store(merge->made.release(), std::memory_order_release);
   IndexReclaim().Retire([old] { delete old; });
+  merging_ = false;
 }
 
 std::pair<size_t, size_t> NumericColumn::Within(const Run& run, const NumberRange& range) {

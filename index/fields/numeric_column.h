@@ -2,7 +2,11 @@
 // tail of what came since. The number of a slot is the truth; run and tail may hold slots that have
 // moved on, or one twice, but never lack one.
 //
-// Thread rules: Set by one thread at a time; reads by any thread with a ReaderPin.
+// A tail that has grown is merged into a new run. Small ones are by Set; a large run is made beside
+// reads and writes, between BeginMerge and FinishMerge.
+//
+// Thread rules: Set, merge_due, BeginMerge and FinishMerge by one thread at a time; DoMerge by any
+// thread, also beside Set; reads by any thread with a ReaderPin.
 #pragma once
 
 #include <atomic>
@@ -52,6 +56,19 @@ class NumericColumn {
   };
   Places Find(std::span<const NumberRange> ranges) const;
   const PostingList& in_json() const { return in_json_; }
+
+  // A new run under way.
+  struct Merge;
+  struct MergeDeleter {
+    void operator()(Merge* merge) const;
+  };
+  using MergePtr = std::unique_ptr<Merge, MergeDeleter>;
+  // The tail is longer than a `share`-th of the run and not very short, and nobody merges it.
+  static constexpr uint32_t kTailShare = 64;
+  bool merge_due(uint32_t share = kTailShare) const;
+  MergePtr BeginMerge();
+  void DoMerge(Merge* merge) const;
+  void FinishMerge(MergePtr merge);
   // Elements that have the field.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   size_t bytes() const;
@@ -70,11 +87,11 @@ class NumericColumn {
   static constexpr uint64_t kMissingBits = 0xfff8000000000001u;
   static constexpr uint64_t kInJsonBits = 0xfff8000000000002u;
   static uint64_t BitsOf(const JsonValue& value);
-  void Merge();
   static std::pair<size_t, size_t> Within(const Run& run, const NumberRange& range);
 
   SlabArray bits_;  // uint64_t a slot: the number's bits, so changed that 0 is missing
-  std::atomic<Order*> order_;
+  std::atomic<Order*> order_;  // exchanged by FinishMerge only
+  bool merging_ = false;       // from BeginMerge to FinishMerge
   PostingList in_json_;
   std::atomic<uint64_t> count_{0};
 };

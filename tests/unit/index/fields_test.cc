@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "engine/base/random.h"
 #include "index/fields/slot_filter.h"
@@ -200,6 +201,106 @@ TEST_CASE("fields: definitions") {
   std::vector<FieldSpec> many;
   for (int i = 0; i < 33; ++i) many.push_back({"f" + std::to_string(i), FieldKind::kTag});
   CHECK_FALSE(CheckFields(many).ok());
+}
+
+// Every slot whose number is in the range is in a list, and its number is the model's.
+void CheckColumn(const NumericColumn& column, const std::vector<double>& model, double low, double high) {
+  ReaderPin pin;
+  const NumberRange range = {low, high};
+  std::vector<bool> listed(model.size());
+  for (const auto& list : column.Find({&range, 1}).lists) {
+    for (const uint32_t slot : list) listed[slot] = true;
+  }
+  uint32_t lacking = 0;
+  uint32_t wrong = 0;
+  for (uint32_t slot = 0; slot < model.size(); ++slot) {
+    double number = -1;
+    const bool has = column.StateOf(slot, &number) == NumericColumn::State::kNumber;
+    wrong += has != (model[slot] >= 0) || (has && number != model[slot]) ? 1 : 0;
+    lacking += model[slot] >= low && model[slot] <= high && !listed[slot] ? 1 : 0;
+  }
+  CHECK(lacking == 0);
+  CHECK(wrong == 0);
+}
+
+// Negative: the slot has none.
+void SetNumber(NumericColumn* column, std::vector<double>* model, uint32_t slot, double number) {
+  column->Set(slot, number < 0 ? JsonValue() : JsonValue{JsonKind::kNumber, number, {}});
+  (*model)[slot] = number;
+}
+
+TEST_CASE("a numeric column lacks no slot whatever changes while its run is made anew", "[index][fields]") {
+  constexpr uint32_t kCount = 50000;
+  Random random(21);
+  NumericColumn column;
+  std::vector<double> model(kCount, -1);
+  const auto change = [&](uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i) {
+      const auto slot = static_cast<uint32_t>(random.Below(kCount));
+      // Few numbers, so that slots return to one that they had.
+      const double number = random.Below(8) == 0 ? -1 : static_cast<double>(random.Below(10));
+      SetNumber(&column, &model, slot, number);
+    }
+  };
+  uint32_t merges = 0;
+  for (int round = 0; round < 12; ++round) {
+    change(20000);
+    if (!column.merge_due()) continue;
+    NumericColumn::MergePtr merge = column.BeginMerge();
+    CHECK_FALSE(column.merge_due());
+    change(5000);
+    column.DoMerge(merge.get());
+    change(5000);
+    CheckColumn(column, model, 2, 4);
+    column.FinishMerge(std::move(merge));
+    ++merges;
+    CheckColumn(column, model, 2, 4);
+    CheckColumn(column, model, 0, 9);
+  }
+  CHECK(merges > 3);
+  // Beside changes and reads on other threads.
+  for (int round = 0; round < 4; ++round) {
+    change(20000);
+    NumericColumn::MergePtr merge = column.BeginMerge();
+    std::thread merging([&] { column.DoMerge(merge.get()); });
+    std::thread reading([&] {
+      const NumberRange range = {3, 3};
+      for (int i = 0; i < 50; ++i) {
+        ReaderPin pin;
+        for (const auto& list : column.Find({&range, 1}).lists) {
+          for (const uint32_t slot : list) HOTKV_CHECK(slot < kCount);
+        }
+      }
+    });
+    change(30000);
+    merging.join();
+    column.FinishMerge(std::move(merge));
+    reading.join();
+    CheckColumn(column, model, 3, 3);
+    CheckColumn(column, model, 0, 9);
+  }
+}
+
+TEST_CASE("an index leaves a large column's order to upkeep, and finds everything meanwhile", "[index][fields]") {
+  IndexOptions options;
+  options.dim = 2;
+  options.m = 2;
+  options.ef_construction = 1;
+  auto index = VectorIndex::Create(options, nullptr, "").value();
+  REQUIRE(index->SetFields({{"n", FieldKind::kNumeric}}).ok());
+  constexpr int kCount = 70000;
+  const std::vector<float> vector = {1, 2};
+  for (int i = 0; i < kCount; ++i) {
+    REQUIRE(index->ApplySet(static_cast<uint32_t>(i), std::to_string(i), vector, "{\"n\":" + std::to_string(i % 1000) + "}").ok());
+  }
+  const auto where = FilterExpression::Parse(".n >= 10 and .n < 20").value();
+  CHECK(index->CountMatching(where) == kCount / 100);
+  for (int i = 0; i < 3000; ++i) index->SetAttr(std::to_string(i), "{\"n\":15}");
+  const uint64_t moved = 3000 - 3 * 10 + kCount / 100;
+  CHECK(index->CountMatching(where) == moved);
+  CHECK(index->BuildFields(256));  // a run
+  CHECK_FALSE(index->BuildFields(256));
+  CHECK(index->CountMatching(where) == moved);
 }
 
 }  // namespace
