@@ -86,6 +86,15 @@ struct alignas(64) WorkerState {
   void AddWait(WaitCause cause, uint64_t ns) { AddRelaxed(waited_ns[static_cast<size_t>(cause)], ns); }
   uint64_t blocked_ns = 0;  // of the command that runs: waiting for stripes and for the others to stop
   Random random;
+  // Commands that have run and are not in per_command yet: counted together, since each counter's
+  // cache miss would hold up the next command's lock.
+  struct FinishedRun {
+    const CommandSpec* spec;
+    uint64_t run_ns;
+    bool failed;
+  };
+  FinishedRun finished[kCommandWindow];
+  size_t finished_count = 0;
   uint64_t cycle_mark = 0;  // CPU cycle counter at the end of the last command: one read a command
   std::unique_ptr<CommandCounters[]> per_command;
 };

@@ -233,11 +233,21 @@ DispatchResult Executor::Dispatch(ClientState& client, const CommandSpec* spec, 
   const uint64_t whole_ns = CyclesToNs(worker_->cycle_mark - start);
   result.blocked_ns = std::min(worker_->blocked_ns, whole_ns);
   result.run_ns = whole_ns - result.blocked_ns;
-  CommandCounters& counters = worker_->per_command[spec->id];
-  AddRelaxed(counters.calls, 1);
-  AddRelaxed(counters.nanoseconds, result.run_ns);
-  if (reply.errors() != errors) AddRelaxed(counters.failed, 1);
+  if (worker_->finished_count == kCommandWindow) [[unlikely]]
+    CountFinished();
+  worker_->finished[worker_->finished_count++] = {spec, result.run_ns, reply.errors() != errors};
   return result;
+}
+
+void Executor::CountFinished() {
+  for (size_t i = 0; i < worker_->finished_count; ++i) {
+    const WorkerState::FinishedRun& run = worker_->finished[i];
+    CommandCounters& counters = worker_->per_command[run.spec->id];
+    AddRelaxed(counters.calls, 1);
+    AddRelaxed(counters.nanoseconds, run.run_ns);
+    if (run.failed) AddRelaxed(counters.failed, 1);
+  }
+  worker_->finished_count = 0;
 }
 
 DispatchResult Executor::Run(ClientState& client, const CommandSpec& spec, Args args,

@@ -43,6 +43,9 @@ class Executor {
   // inside MULTI. Authentication is the session's.
   DispatchResult Dispatch(ClientState& client, const CommandSpec* spec, Args args, ReplyWriter& reply);
 
+  // Adds the worker's finished runs to its counters; Dispatch does when there is no room for one more.
+  void CountFinished();
+
   // The handlers of MULTI, EXEC, DISCARD (transactions family) work through these.
   static void Exec(class CommandContext& ctx);
 

@@ -62,11 +62,12 @@ class CommandRecorder {
  public:
   explicit CommandRecorder(Engine& engine);
 
-  // True when RecordSlow is to be called as well.
-  bool Record(unsigned worker, uint32_t command, int64_t run_ns) {
-    if (track_latency_.load(std::memory_order_relaxed)) {
-      latencies_.Add(worker, command, static_cast<uint64_t>(std::max<int64_t>(run_ns, 0)));
-    }
+  // What INFO latencystats and LATENCY HISTOGRAM tell; while track_latency().
+  void AddLatency(unsigned worker, uint32_t command, uint64_t run_ns) {
+    latencies_.Add(worker, command, run_ns);
+  }
+  // True when RecordSlow is to be called.
+  bool NeedsAttention(int64_t run_ns) const {
     return run_ns >= attention_ns_.load(std::memory_order_relaxed);
   }
   // The slow log's number of it; none where only the latency monitor wants it.

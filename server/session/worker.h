@@ -113,6 +113,7 @@ class Worker final : public LoopEvents {
   // Returns the slow log's number where the command is in it.
   std::optional<uint64_t> Account(Client& client, const DispatchResult& result, Args args, uint64_t errors_before);
   std::optional<uint64_t> RecordSlow(Client& client, const DispatchResult& result, Args args, int64_t waited_ns);
+  void RecordFinished();
   void ProtocolError(Client& client);
 
   void Hold(Client& client, uint64_t begin, uint64_t epoch);

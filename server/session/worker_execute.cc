@@ -97,6 +97,7 @@ size_t Worker::Execute(Client& client, std::string_view data) {
     const RequestParser::Parsed parsed = client.parser.Parse(data.substr(done), limits, &batch_);
     Stop stop = Stop::kNo;
     const size_t executed = RunBatch(client, &stop);
+    RecordFinished();
     state_.first_key = nullptr;  // a refused command leaves it
     AddRelaxed(state_.commands, executed);
     client.commands += executed;
@@ -245,6 +246,9 @@ void Worker::WaitLater(Client& client, WaitCause cause) {
 }
 
 Worker::Stop Worker::Dispatch(Client& client, const CommandSpec* spec, Args args) {
+  // A command without a key may ask for the statistics.
+  const bool reads_statistics = spec != nullptr && spec->keys.first <= 0;
+  if (reads_statistics || state_.finished_count == kCommandWindow) RecordFinished();
   const uint64_t begin = client.out.bytes_appended();
   const uint64_t errors_before = client.reply.errors();
   const DispatchResult result = executor_.Dispatch(client, spec, args, client.reply);
@@ -281,12 +285,22 @@ std::optional<uint64_t> Worker::Account(Client& client, const DispatchResult& re
   }
   if (result.spec == nullptr) return {};
   std::optional<uint64_t> slowlog_id;
-  if (recorder.Record(id_, result.spec->id, static_cast<int64_t>(result.run_ns))) [[unlikely]] {
+  if (recorder.NeedsAttention(static_cast<int64_t>(result.run_ns))) [[unlikely]] {
     slowlog_id = RecordSlow(client, result, args, waited_ns);
   }
   if (result.run_ns > kSlowCommandNs) [[unlikely]]
     RefreshTime();
   return slowlog_id;
+}
+
+void Worker::RecordFinished() {
+  CommandRecorder& recorder = server_->recorder();
+  if (recorder.track_latency()) {
+    for (size_t i = 0; i < state_.finished_count; ++i) {
+      recorder.AddLatency(id_, state_.finished[i].spec->id, state_.finished[i].run_ns);
+    }
+  }
+  executor_.CountFinished();
 }
 
 std::optional<uint64_t> Worker::RecordSlow(Client& client, const DispatchResult& result, Args args,

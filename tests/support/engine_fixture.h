@@ -231,6 +231,7 @@ inline DispatchResult::Kind EngineFixture::Run(size_t client_index, unsigned wor
   engine_->gate().Enter(worker);
   const DispatchResult result =
       executor.Dispatch(client(client_index), executor.Lookup(args), args, reply);
+  executor.CountFinished();
   engine_->gate().Leave(worker);
   raw_ = chain.ToString();
   return result.kind;
