@@ -237,6 +237,89 @@ TEST_CASE("filtered search without fields reads attributes, and finds as much", 
   CHECK(world.index->Info().automatic_fields.empty());
 }
 
+TEST_CASE("a field that filters use undeclared gets its column once, and answers are right meanwhile", "[index][filter][threads]") {
+  constexpr uint32_t kCount = 6000;
+  constexpr uint32_t kStep = 256;
+  IndexOptions options;
+  options.dim = 8;
+  options.ef_construction = 40;
+  auto index = VectorIndex::Create(options, nullptr, "").value();
+  Random random(2);
+  std::vector<std::vector<float>> vectors;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    vectors.push_back(RandomVector(&random, 8));
+    Put(index.get(), std::to_string(i), vectors[i], "{\"u\":" + std::to_string(i % 100) + "}");
+  }
+  CHECK_FALSE(index->BuildFields(kStep));
+  const auto where = FilterExpression::Parse(".u == 7").value();
+  const auto search = [&](const std::vector<float>& query, SearchReport* report) {
+    SearchParams params;
+    params.where_or_null = &where;
+    params.k = 5;
+    params.report_or_null = report;
+    return index->Search(query, params).value();
+  };
+  // How many of the nearest of the 60 that match; -1 when a row does not match or some are missing.
+  const auto hits_of = [&](const std::vector<float>& query, const std::vector<SearchRow>& rows) {
+    std::vector<std::pair<double, std::string>> all;
+    for (uint32_t i = 7; i < kCount; i += 100) {
+      all.emplace_back(ModelDistance(Metric::kCosine, query, vectors[i]), std::to_string(i));
+    }
+    std::sort(all.begin(), all.end());
+    if (rows.size() != 5) return -1;
+    int hits = 0;
+    for (const SearchRow& row : rows) {
+      if (std::stoi(row.name) % 100 != 7) return -1;
+      hits += ModelDistance(Metric::kCosine, query, vectors[std::stoul(row.name)]) <= all[4].first + 1e-6 ? 1 : 0;
+    }
+    return hits;
+  };
+  SearchReport first;
+  CHECK(hits_of(vectors[0], search(vectors[0], &first)) >= 0);
+  CHECK_FALSE(first.covered);
+  CHECK(first.json_reads > 0);
+  std::atomic<bool> stop{false};
+  std::atomic<uint32_t> wrong{0};
+  std::atomic<uint32_t> searches{0};
+  std::atomic<int> hits{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      Random mine(t + 50);
+      while (!stop) {
+        const std::vector<float> query = RandomVector(&mine, 8);
+        SearchReport report;
+        const int found = hits_of(query, search(query, &report));
+        found < 0 ? static_cast<void>(++wrong) : static_cast<void>(hits += found);
+        ++searches;
+      }
+    });
+  }
+  uint32_t steps = 0;
+  for (; index->BuildFields(kStep); ++steps) {
+    const uint32_t before = searches;
+    while (searches < before + 2) std::this_thread::yield();
+  }
+  // Searches went on wishing for it until it was there; it is not made again.
+  const uint32_t before = searches;
+  while (searches < before + 20) std::this_thread::yield();
+  uint32_t more = 0;
+  for (int i = 0; i < 10; ++i) more += index->BuildFields(kStep) ? 1 : 0;
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(hits >= 0.95 * 5 * searches);
+  CHECK(more == 0);
+  CHECK(steps >= kCount / kStep);
+  CHECK(steps <= kCount / kStep + 3);  // and perhaps its run
+  CHECK(index->Info().automatic_fields == std::vector<std::string>{"u"});
+  SearchReport last;
+  CHECK(hits_of(vectors[1], search(vectors[1], &last)) == 5);
+  CHECK(last.covered);
+  CHECK(last.json_reads == 0);
+  CHECK(last.distances == kCount / 100);
+}
+
 TEST_CASE("filtered search on a real set agrees with its ground truth", "[index][filter]") {
   const FloatFile base = LoadFbin("wordnet-cbag-384-small.base.fbin");
   const FloatFile queries = LoadFbin("wordnet-cbag-384-small.query.fbin");
