@@ -189,7 +189,8 @@ class Worker {
     std::vector<epoll_event> events(kEventsMax);
     auto last_event = Clock::now();
     while (shared_->phase.load(std::memory_order_relaxed) != Phase::kStop && idle_ < open_.size()) {
-      const int ready = ::epoll_wait(epoll_, events.data(), kEventsMax, kWaitMs);
+      const int wait_ms = options_.busy_poll ? 0 : kWaitMs;
+      const int ready = ::epoll_wait(epoll_, events.data(), kEventsMax, wait_ms);
       if (ready < 0 && errno != EINTR) return Status::FromErrno(errno, "epoll_wait", "");
       NotePhase();
       if (ready > 0) {

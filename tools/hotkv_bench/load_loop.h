@@ -30,6 +30,9 @@ struct LoadOptions {
   unsigned clients = 50;
   unsigned threads = 1;
   std::vector<int> pin_cores;  // thread i runs on pin_cores[i % size]; empty: anywhere
+  // The generator asks for replies again and again instead of sleeping until one comes: its own
+  // wake-up is then no part of a latency. Needs a core for each of its threads.
+  bool busy_poll = false;
   double warmup_s = 1;
   double seconds = 5;  // 0: until the sources have no more, all of it measured
   int server_pid = 0;  // 0: no figures of the server

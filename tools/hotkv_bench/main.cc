@@ -21,6 +21,8 @@ void AddCommon(CLI::App* app, Common* common, LoadOptions* load, bool* json) {
       ->capture_default_str();
   app->add_option("--threads", load->threads, "generator threads")->capture_default_str();
   app->add_option("--pin", common->pin, "cores for the generator's threads, as in 1 or 1,2")->delimiter(',');
+  app->add_flag("--busy-poll", load->busy_poll,
+                "never sleep: the generator's wake-up is no part of a latency (a core for each thread)");
   app->add_option("--seconds", load->seconds, "measured span of each run")->capture_default_str();
   app->add_option("--warmup", load->warmup_s, "seconds before it")->capture_default_str();
   app->add_option("--pid", load->server_pid,
