@@ -30,10 +30,12 @@ Status RunRoundTrip(EventLoop* loop, RoundTrip* events, int near_fd, int far_fd)
   Connection connection(near_fd, &pool);
   HOTKV_RETURN_IF_ERROR(loop->Add(connection));
   std::string back;
+  int sent = 0;
   for (int turn = 0; turn < kProbeTurnsMax && back.size() < 2 * kProbe.size(); ++turn) {
     // Twice, so that a receive which works only once does not pass.
-    if (turn == 0 || (turn > 1 && back.size() == kProbe.size() && events->received == kProbe)) {
+    if (sent == 0 || (sent == 1 && back.size() == kProbe.size() && events->received == kProbe)) {
       if (write(far_fd, kProbe.data(), kProbe.size()) < 0) break;
+      ++sent;
     }
     loop->Wait(kProbeWaitUs);
     loop->Deliver();
