@@ -1,5 +1,6 @@
 #include "server/process.h"
 
+#include <execinfo.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -189,6 +190,10 @@ void MainLoop(Server* server) {
 }
 
 void InstallCrashReport() {
+  // The first backtrace of a process loads a library, which takes memory: a handler must not, since
+  // the crash may have left the allocator locked.
+  void* frame[1];
+  backtrace(frame, 1);
   struct sigaction action {};
   action.sa_sigaction = ReportCrash;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER | SA_RESETHAND);

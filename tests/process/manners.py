@@ -87,7 +87,7 @@ def wrong_input(server, folder):
                                 (["--port", "abc"], "argument couldn't be parsed into an integer"),
                                 (["/nonexistent.conf"], "No such file"),
                                 (["--io", "telepathy"], "argument(s) must be one of the following"),
-                                (["--dir", "/proc/nothing"], "data directory"),
+                                (["--dir", "/proc/nothing", "--port", str(free_port())], "data directory"),
                                 (["stray.conf", "word"], "stray.conf")]:
         code, output = refused(server, folder, *arguments)
         check(f"refuses {' '.join(arguments)}", code == 1 and expected in output, (code, output))
