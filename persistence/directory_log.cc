@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/sync_point.h"
+
 namespace hotkv {
 
 void DirectoryLog::SetWriter(LogWriter* writer) {
@@ -18,14 +20,17 @@ void DirectoryLog::UpdateLogEffects() {
 Result<uint64_t> DirectoryLog::SwitchLogging(bool on) {
   std::lock_guard lock(switch_mutex_);
   if (!on) {
-    HOTKV_RETURN_IF_ERROR(writer_->SetLogging(false));
-    const uint64_t last_epoch = engine_->epochs().current() - 1;
-    era_.store(0, std::memory_order_release);
+    // Before the log ends: from then on an epoch counts as durable without a block, and nobody may
+    // take it for one of the log's (DurableBlockPast).
+    const uint64_t era = era_.exchange(0, std::memory_order_seq_cst);
+    const Result<uint64_t> last_epoch = writer_->EndLogging();
+    if (!last_epoch.ok()) era_.store(era, std::memory_order_release);
+    HOTKV_SYNC_POINT("log.ended");
     UpdateLogEffects();
     return last_epoch;
   }
   engine_->log_effects.store(true, std::memory_order_seq_cst);
-  Status status = writer_->SetLogging(true);
+  Status status = writer_->BeginLogging();
   if (!status.ok()) {
     UpdateLogEffects();
     return status;

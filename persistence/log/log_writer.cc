@@ -129,6 +129,14 @@ void LogWriter::DropBefore(uint64_t epoch) { log_->DropBefore(epoch); }
 
 void LogWriter::DropThrough(uint64_t segment) { log_->DropThrough(segment); }
 
+Result<uint64_t> LogWriter::EndLogging() {
+  HOTKV_RETURN_IF_ERROR(SetLogging(false));
+  std::lock_guard lock(mutex_);
+  return last_logged_;
+}
+
+Status LogWriter::BeginLogging() { return SetLogging(true); }
+
 Status LogWriter::SetLogging(bool on) {
   std::unique_lock lock(mutex_);
   logging_wanted_ = on;
@@ -149,7 +157,8 @@ void LogWriter::ApplyLogging(int64_t now_us) {
     wanted = logging_wanted_;
   }
   Status status;
-  if (!wanted && logging()) {
+  const bool ended = !wanted && logging();
+  if (ended) {
     CloseEpoch(now_us);
     status = log_->EndChain(now_us);
   }
@@ -158,6 +167,7 @@ void LogWriter::ApplyLogging(int64_t now_us) {
   {
     std::lock_guard lock(mutex_);
     logging_answered_ = true;
+    if (ended) last_logged_ = last_closed_;
     logging_status_ = std::move(status);
   }
   changed_.notify_all();

@@ -19,7 +19,7 @@
 // refuse writes then. Replies held for an epoch above durable() when read_only() turns true are of
 // unknown outcome.
 //
-// Thread rules: Start, Stop, SetLogging, destructor: the owner. All else: any thread. on_progress
+// Thread rules: Start, Stop, EndLogging, BeginLogging, destructor: the owner. All else: any thread. on_progress
 // and the tap run on the writer's thread and must be short.
 #pragma once
 
@@ -126,10 +126,12 @@ class LogWriter {
   // The catalog's segments as the writer knows them.
   std::vector<LogSegmentEntry> Segments() const;
 
-  // CONFIG SET appendonly. Off: all is synced, the log ends; epochs go on, and both marks follow at
-  // once. On: a new chain begins, which no scan connects with what was before the gap; it counts
-  // once a snapshot taken since is live. Waits.
-  Status SetLogging(bool on);
+  // CONFIG SET appendonly no: all is synced, the log ends; epochs go on, and both marks follow at
+  // once. Waits. Returns the last epoch that is in the log.
+  Result<uint64_t> EndLogging();
+  // CONFIG SET appendonly yes: a new chain begins, which no scan connects with what was before the
+  // gap; it counts once a snapshot taken since is live. Waits.
+  Status BeginLogging();
   bool logging() const { return logging_.load(std::memory_order_acquire); }
 
   // Manual mode: one turn. The value is when the next one is due, in microseconds from now_us.
@@ -137,6 +139,7 @@ class LogWriter {
 
  private:
   explicit LogWriter(LogWriterOptions options);
+  Status SetLogging(bool on);
 
   void Loop();
   bool ShouldClose(int64_t now_us) const;
@@ -180,6 +183,7 @@ class LogWriter {
   LogStats stats_;
   bool logging_wanted_;
   bool logging_answered_ = true;
+  uint64_t last_logged_ = 0;  // when the log was last ended
   Status logging_status_;
   Status stop_status_;
 

@@ -4,7 +4,7 @@ rebuild the index, with snapshots in between.
 
 Under appendfsync always, after each restart: every acknowledged element is there with its exact vector, attributes and
 end, every acknowledged deletion has held, what was outstanding is either its old or its new state, elements past their
-end are gone, and exact searches over the socket agree with a scan of what the server says it holds. A copy that was
+end are gone, and exact searches over the socket agree with a scan of what the server says it holds, and so does a count by a field. A copy that was
 acknowledged is there; one that was made while clients wrote holds only what they had written.
 
   vector_kill9.py --server build/dev/bin/hotkv-server [--rounds 6] [--seed 1]
@@ -170,6 +170,13 @@ def check_searches(connection, acked, rng):
         found = [bytes(name).decode() for name in reply]
         if found != order[:10]:
             faults.append(f"search: {found} instead of {order[:10]}")
+    # The field's column counts what the attributes say.
+    numbers = {name: int(state[1].split(":")[1].rstrip("}")) for name, state in acked.items() if state}
+    limit = rng.choice(sorted(numbers.values())) if numbers else 0
+    wanted = sum(1 for number in numbers.values() if number >= limit)
+    count = connection.value("VSIM.COUNT", "index", "FILTER", f".n >= {limit}")
+    if count != wanted:
+        faults.append(f"{count} elements with n >= {limit} by the filter, {wanted} by their attributes")
     return faults
 
 
@@ -216,7 +223,8 @@ def main():
     faults = []
     with servers.Server("hotkv", options.server, ["--appendfsync", "always", "--enable-debug-command", "yes"]).start() as server:
         with servers.Connection(server.port) as connection:
-            connection.value("VSIM.CREATEINDEX", "index", "DIM", str(DIM), "METRIC", "L2")
+            connection.value("VSIM.CREATEINDEX", "index", "DIM", str(DIM), "METRIC", "L2", "FIELDS", "1", "n",
+                             "NUMERIC")
         for number in range(1, options.rounds + 1):
             faults = play_round(server, number, rng, acked, history, digests)
             if faults:

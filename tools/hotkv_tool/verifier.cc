@@ -24,6 +24,7 @@ void Verifier::Run() {
     if (snapshot.state == FileState::kLive) CheckSnapshot(number);
   }
   CheckLog();
+  CheckOpenLinks();
   CheckGenerations();
   // What is known to be damaged cannot be loaded.
   if (problems_->empty()) CheckLoad();
@@ -105,6 +106,7 @@ void Verifier::CheckSnapshot(uint64_t number) {
     return;
   }
   ++counts_.snapshots;
+  snapshot_path_ = path;
   const Status identity = CheckIdentity(**reader, number);
   if (!identity.ok()) problems_->Add(identity);
   section_objects_.clear();
@@ -155,8 +157,9 @@ Status Verifier::CheckStripe(const SectionEntry& section, std::string_view body)
           return Status::Corruption(fmt::format("key \"{}\" belongs to another stripe", Printable(entry.key)));
         }
         if (entry.object_id != 0 && !section_objects_.contains(entry.object_id)) {
-          return Status::Corruption(fmt::format("key \"{}\" links to object {}, which has no section",
-                                                Printable(entry.key), entry.object_id));
+          open_links_[entry.object_id].push_back(
+              fmt::format("{}: section of stripe {}: key \"{}\" links to object {}, which has no section and is in no effect",
+                          snapshot_path_, section.id, Printable(entry.key), entry.object_id));
         }
         return Status::Ok();
       }));
@@ -208,6 +211,9 @@ Status Verifier::CheckRecords(uint64_t epoch, unsigned group, std::string_view r
       return Status::Corruption(fmt::format("epoch {}: a record that cannot be decoded", epoch));
     }
     ++counts_.effects;
+    if (effect.kind == EffectKind::kObjectCreate || effect.kind == EffectKind::kObjectDrop) {
+      objects_in_effects_.insert(effect.object_id);
+    }
     HOTKV_RETURN_IF_ERROR(CheckEffectPlace(effect, group));
   }
   return Status::Ok();
@@ -219,6 +225,13 @@ Status Verifier::CheckEffectRuns(std::string_view body) {
     HOTKV_RETURN_IF_ERROR(CheckRecords(run.epoch, run.group, run.records));
   }
   return Status::Ok();
+}
+
+void Verifier::CheckOpenLinks() {
+  for (const auto& [object, links] : open_links_) {
+    if (objects_in_effects_.contains(object)) continue;
+    for (const std::string& link : links) problems_->Add(link);
+  }
 }
 
 void Verifier::CheckBlock(LogReader* reader, const LogBlockRef& block) {

@@ -53,6 +53,7 @@ class Verifier {
   Status CheckEffectPlace(const Effect& effect, unsigned group) const;
   void CheckLog();
   void CheckBlock(LogReader* reader, const LogBlockRef& block);
+  void CheckOpenLinks();
   void CheckGenerations();
   void CheckLoad();
   uint32_t StripeOf(std::string_view key) const;
@@ -61,7 +62,12 @@ class Verifier {
   Problems* const problems_;
   VerifyCounts counts_;
   std::vector<std::string> notes_;
+  // Links to objects without a section, with where they stand. A stripe's section may be older than the
+  // object's end or younger than its creation: then the effects tell of it.
+  std::map<uint64_t, std::vector<std::string>> open_links_;
+  std::set<uint64_t> objects_in_effects_;
   // Of the snapshot that is being checked.
+  std::string snapshot_path_;
   std::set<uint64_t> section_objects_;
   uint64_t section_keys_ = 0;
 };

@@ -392,12 +392,12 @@ TEST_CASE("log writer: logging off and on leaves a gap that no scan crosses", "[
   rig.Put("logged", "1");
   rig.Turn();
   const LogModel before = rig.model();
-  REQUIRE(rig.writer().SetLogging(false).ok());
+  REQUIRE(rig.writer().EndLogging().ok());
   rig.Put("unlogged", "2");
   rig.Turn();
   CHECK(rig.clock().durable() == rig.clock().current() - 1);
   CHECK(Reopen(rig, rig.env()->PowerCut(0)).effects == before);
-  REQUIRE(rig.writer().SetLogging(true).ok());
+  REQUIRE(rig.writer().BeginLogging().ok());
   rig.Turn();
   rig.Put("later", "3");
   REQUIRE(rig.Settle());

@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/coding.h"
 #include "engine/base/log.h"
+#include "engine/base/sync_point.h"
 #include "engine/base/random.h"
 #include "engine/base/sim_env.h"
 #include "persistence/catalog/lmdb_store.h"
@@ -459,6 +460,46 @@ TEST_CASE("The log switched on without a snapshot to go on from: writes are refu
   Running server(options);
   CHECK(server.Get("a") == "1");
   CHECK(server.Get("b") == "logged");
+}
+
+// What a kill would leave at a moment between the log's end and its being noted anywhere.
+TEST_CASE("A snapshot that ends while the log is being switched off does not count on the log") {
+  TempFolder folder;
+  bool killed_has_it = false;
+  {
+    Running server(At(folder.path("data")));
+    server.Set("a", "logged");
+    REQUIRE(server.Sync());
+    const uint64_t snapshot = server.directory->BeginSnapshot(SnapshotWhy::kSave);
+    SyncBlock first_stripe("snapshot.after_stripe", 1);
+    std::thread helper([&] {
+      while (!server.directory->HelpSnapshot(server.engine->worker(1))) usleep(200);
+    });
+    REQUIRE(first_stripe.AwaitReached());
+    server.Set("b", "logged");  // needed with this snapshot
+    SyncBlock ended("log.ended");
+    std::thread off([&] { CHECK(server.directory->SetAppendOnly(false).ok()); });
+    REQUIRE(ended.AwaitReached());
+    server.Set("a", "not logged");
+    REQUIRE(server.Sync());
+    // The snapshot may end now or wait for the switch; either way it has to hold what it stands for.
+    first_stripe.Release();
+    helper.join();
+    const auto running = [&] { return server.directory->OutcomeOf(snapshot) == SnapshotOutcome::kRunning; };
+    for (int ms = 0; ms < 300 && running(); ++ms) {
+      if (!server.directory->HelpSnapshot(server.engine->worker(0))) usleep(1000);
+    }
+    killed_has_it = !running();
+    fs::copy(folder.path("data"), folder.path("killed"), fs::copy_options::recursive);
+    ended.Release();
+    off.join();
+    while (running()) {
+      if (!server.directory->HelpSnapshot(server.engine->worker(0))) usleep(200);
+    }
+    CHECK(server.directory->OutcomeOf(snapshot) == SnapshotOutcome::kDone);
+  }
+  CHECK(Running(At(folder.path("killed"))).Get("a") == (killed_has_it ? "not logged" : "logged"));
+  CHECK(Running(At(folder.path("data"))).Get("a") == "not logged");
 }
 
 TEST_CASE("A full disk below an object makes the server read-only for a second") {
