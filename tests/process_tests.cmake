@@ -64,6 +64,10 @@ if(TARGET hotkv-server)
   hotkv_process_test(vector_kill9 300 ${CMAKE_CURRENT_SOURCE_DIR}/crash/vector_kill9.py ${server} --rounds 6)
   hotkv_process_test(bench_smoke 300 ${CMAKE_CURRENT_SOURCE_DIR}/support/bench_smoke.py ${server}
     --bench $<TARGET_FILE:hotkv-bench> --data ${CMAKE_CURRENT_SOURCE_DIR}/data/wordnet-cbag-384-small)
+  # With the libraries where their programs are built (HOTKV_BENCH), else with HotKV alone.
+  hotkv_process_test(bench_ann 300 ${CMAKE_SOURCE_DIR}/bench/ann/run --bin $<TARGET_FILE_DIR:hotkv-server>
+    --data ${CMAKE_CURRENT_SOURCE_DIR}/data/wordnet-cbag-384-small --rounds 1 --seconds 0.05 --efs 10,40,200
+    --clients 1,2 --recall-min 0.95)
 endif()
 
 if(TARGET hotkv-tool)

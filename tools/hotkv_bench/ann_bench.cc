@@ -81,8 +81,12 @@ Result<Data> ReadData(const AnnOptions& options) {
     return Status::InvalidArgument("--queries: query, or a name that ends in .query");
   }
   const std::string kind = options.queries.substr(0, options.queries.size() - 5);
-  HOTKV_ASSIGN_OR_RETURN(data.base, ReadFbin(options.data + ".base.fbin"));
   HOTKV_ASSIGN_OR_RETURN(data.queries, ReadFbin(options.data + "." + options.queries + ".fbin"));
+  if (options.reuse && options.no_recall) {
+    if (data.queries.rows == 0) return Status::InvalidArgument("no queries");
+    return data;
+  }
+  HOTKV_ASSIGN_OR_RETURN(data.base, ReadFbin(options.data + ".base.fbin"));
   HOTKV_ASSIGN_OR_RETURN(data.truth.ids, ReadIbin(options.data + "." + kind + "gt.ibin"));
   if (auto cosines = ReadFbin(options.data + "." + kind + "gtcos.fbin"); cosines.ok()) {
     data.truth.cosines = std::move(cosines).value();
@@ -155,7 +159,9 @@ Result<EfOutcome> MeasureEf(const AnnOptions& options, const Data& data, unsigne
   const std::vector<std::string> requests = SearchRequests(options, data, ef);
   EfOutcome outcome;
   outcome.ef = ef;
-  HOTKV_ASSIGN_OR_RETURN(outcome.recall, MeasureRecall(options, data, requests));
+  if (!options.no_recall) {
+    HOTKV_ASSIGN_OR_RETURN(outcome.recall, MeasureRecall(options, data, requests));
+  }
   for (const unsigned clients : options.clients) {
     LoadOptions load = options.load;
     load.clients = clients;
@@ -278,7 +284,7 @@ Status RunAnnBench(AnnOptions options) {
   HOTKV_ASSIGN_OR_RETURN(const Data data, ReadData(options));
   HOTKV_ASSIGN_OR_RETURN(const ServerFacts facts, AskServer(options.load.address));
   if (options.load.server_pid == 0) options.load.server_pid = facts.pid;
-  options.index.dim = data.base.columns;
+  options.index.dim = data.queries.columns;
   nlohmann::json json = SetupJson(options, facts);
   if (!options.reuse) {
     HOTKV_ASSIGN_OR_RETURN(const LoadOutcome load, LoadIndex(options, data));

@@ -24,6 +24,7 @@ struct AnnOptions {
   unsigned batch = 64;   // vectors in one step of loading
   bool reuse = false;    // the index is there already
   bool keep = false;     // do not delete the index at the end
+  bool no_recall = false;  // measure speed only; the base rows are not read then if the index is reused
   double recall_min = 0;  // fail when the best ef does not reach it
   bool json = false;
 };

@@ -71,6 +71,7 @@ void AddAnn(CLI::App* ann, AnnOptions* options, std::string* dialect) {
       ->capture_default_str();
   ann->add_flag("--reuse", options->reuse, "the index is loaded already");
   ann->add_flag("--keep", options->keep, "do not delete the index at the end");
+  ann->add_flag("--no-recall", options->no_recall, "measure speed only; recall is shown as 0");
   ann->add_option("--recall-min", options->recall_min, "fail if no depth reaches it");
 }
 
