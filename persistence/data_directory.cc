@@ -33,7 +33,7 @@ constexpr int kBackgroundNice = 10;
 
 bool IsAutomatic(SnapshotWhy why) {
   return why == SnapshotWhy::kSavePoint || why == SnapshotWhy::kLogGrowth ||
-         why == SnapshotWhy::kLogBegins;
+         why == SnapshotWhy::kSlots || why == SnapshotWhy::kLogBegins;
 }
 
 }  // namespace
@@ -204,7 +204,8 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
   while (outcomes_.size() > kOutcomesKept) outcomes_.erase(outcomes_.begin());
   running_ = {};
   last_snapshot_error_ = result.ok() ? "" : result.ToString();
-  last_snapshot_seconds_ = (now_ms - job_started_ms_) / kMsPerSecond;
+  last_snapshot_ms_ = now_ms - job_started_ms_;
+  last_snapshot_seconds_ = last_snapshot_ms_ / kMsPerSecond;
   if (result.ok()) {
     ++snapshots_done_;
     last_save_ms_ = now_ms;
@@ -290,7 +291,9 @@ void DataDirectory::Periodic(int64_t now_ms) {
 void DataDirectory::CheckTriggers(int64_t now_ms) {
   const uint64_t changes = engine_->SumOverWorkers(&WorkerState::changes);
   const LogStats stats = writer_->stats();
-  const bool log_must_begin = log_->era() != 0 && !LogCounts();
+  const bool log_counts = LogCounts();
+  const bool log_must_begin = log_->era() != 0 && !log_counts;
+  const bool slots_wait = log_counts && SlotsWait();
   SnapshotWhy why = SnapshotWhy::kSavePoint;
   {
     std::lock_guard lock(mutex_);
@@ -299,18 +302,29 @@ void DataDirectory::CheckTriggers(int64_t now_ms) {
       return changes - changes_at_save_ >= point.changes &&
              now_ms - last_save_ms_ >= point.seconds * kMsPerSecond;
     };
+    // Room is not worth more than a tenth of the background's time.
+    const int64_t slots_pause_ms = std::max<int64_t>(kMsPerSecond, 10 * last_snapshot_ms_);
     const uint64_t growth_max =
         std::max(log_growth_.bytes_min, snapshot_bytes_ / 100 * log_growth_.percent);
     if (log_must_begin) {
       why = SnapshotWhy::kLogBegins;
     } else if (log_growth_.percent != 0 && stats.bytes_written - log_base_bytes_ > growth_max) {
       why = SnapshotWhy::kLogGrowth;
+    } else if (slots_wait && now_ms - last_save_ms_ >= slots_pause_ms) {
+      why = SnapshotWhy::kSlots;
     } else if (std::none_of(save_points_.begin(), save_points_.end(), is_due) ||
                changes == changes_at_save_) {
       return;
     }
   }
   BeginSnapshot(why);
+}
+
+bool DataDirectory::SlotsWait() const {
+  const std::vector<ObjectRef<Object>> objects = engine_->objects().All();
+  return std::any_of(objects.begin(), objects.end(), [](const ObjectRef<Object>& object) {
+    return static_cast<const DurableObject&>(*object).SlotsWait();
+  });
 }
 
 bool DataDirectory::LogCounts() const {

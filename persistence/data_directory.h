@@ -115,6 +115,7 @@ enum class SnapshotWhy : uint8_t {
   kRewrite,  // BGREWRITEAOF
   kSavePoint,
   kLogGrowth,
+  kSlots,      // slots of deleted elements wait for the kept snapshot to refer to what is without them
   kLogBegins,  // appendonly was switched on: the log counts once this one is live
 };
 enum class SnapshotOutcome : uint8_t { kRunning, kDone, kFailed };
@@ -160,6 +161,7 @@ class DataDirectory {
   // The log is on and goes on from something that is durable: what it holds will be recovered.
   // False for a moment after it was switched on.
   bool LogCounts() const;
+  bool SlotsWait() const;
   // The same as of the last time that it changed, for those who must not wait for the catalog's disk.
   bool log_counts() const { return log_counts_.load(std::memory_order_acquire); }
   DirectoryStatus GetStatus() const;
@@ -249,6 +251,7 @@ class DataDirectory {
   std::string last_snapshot_error_;
   int64_t job_started_ms_ = 0;
   int64_t last_snapshot_seconds_ = -1;
+  int64_t last_snapshot_ms_ = 0;  // how long it took
   int64_t last_save_ms_ = 0;
   uint64_t changes_at_save_ = 0;
   uint64_t snapshot_bytes_ = 0;  // of the newest

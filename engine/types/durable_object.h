@@ -45,6 +45,8 @@ class DurableObject : public Object {
   virtual bool CheckpointDue() const = 0;
   // Anything at all has changed since then.
   virtual bool ChangedSinceCheckpoint() const = 0;
+  // Many slots wait for ReleaseSlots.
+  virtual bool SlotsWait() const { return false; }
   // Slots unlinked before generation `oldest_kept` was begun may be used again.
   virtual void ReleaseSlots(uint64_t oldest_kept) = 0;
   // While held (the calls nest), no slot is used again.

@@ -336,6 +336,11 @@ bool VectorSet::CheckpointDue() const {
   return changed > std::max(kCheckpointBytes, (info.hot_bytes + info.vector_bytes) / 8);
 }
 
+bool VectorSet::SlotsWait() const {
+  const IndexInfo info = index_->Info();
+  return info.held_slots > 1000 && info.held_slots * 16 > info.slots;
+}
+
 bool VectorSet::Upkeep() {
   const bool linking = index_->LinkPending(kUpkeepElements) != 0;
   const bool building = index_->BuildFields(kUpkeepSlots);

@@ -96,6 +96,7 @@ class VectorSet : public DurableObject {
   Status ApplyChange(std::string_view change) override;
   Status Checkpoint(uint64_t generation) override;
   bool CheckpointDue() const override;
+  bool SlotsWait() const override;
   bool ChangedSinceCheckpoint() const override {
     return changed_bytes_.load(std::memory_order_seq_cst) != 0;
   }

@@ -8,6 +8,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/random.h"
 #include "engine/base/sync_point.h"
+#include "engine/types/durable_object.h"
 #include "persistence/log/log_format.h"
 #include "tests/unit/tools/tool_support.h"
 #include "tools/hotkv_tool/directory_source.h"
@@ -43,6 +44,17 @@ class Writing {
     INFO(reply->ToString());
     REQUIRE_FALSE(reply->is_error());
   }
+  // A number that a reply tells behind its name.
+  uint64_t Number(const std::vector<std::string>& words, const std::string& name) {
+    const std::vector<std::string_view> args(words.begin(), words.end());
+    const auto reply = target_->Ask(args, 0);
+    REQUIRE(reply.ok());
+    const std::string text = reply->ToString();
+    const size_t at = text.find(name);
+    INFO(text);
+    REQUIRE(at != std::string::npos);
+    return std::stoull(text.substr(text.find_first_of("0123456789", at + name.size())));
+  }
   void Snapshot() {
     DataDirectory* directory = directory_->directory();
     const uint64_t id = directory->BeginSnapshot(SnapshotWhy::kSave);
@@ -53,6 +65,16 @@ class Writing {
     REQUIRE(directory->OutcomeOf(id) == SnapshotOutcome::kDone);
   }
   const Keyspace& keyspace() { return directory_->engine()->keyspace(); }
+  std::string Text(const std::vector<std::string>& words) {
+    return target_->Ask(std::vector<std::string_view>(words.begin(), words.end()), 0)->ToString();
+  }
+  // What a server's workers and its upkeep do by themselves.
+  void Help() {
+    directory_->directory()->HelpSnapshot(directory_->engine()->worker(1));
+    for (const ObjectRef<Object>& object : directory_->engine()->objects().All()) {
+      static_cast<DurableObject&>(*object).Upkeep();
+    }
+  }
   uint64_t Digest() { return directory_->engine()->Digest(); }
   CommandTarget& target() { return *target_; }
   void Stop() { REQUIRE(directory_->Stop().ok()); }
@@ -228,6 +250,27 @@ TEST_CASE("verify: a sound directory is fine, as it is while it is looked at") {
   CHECK(FilesOf(folder / "data") == before);
   const Start start = TryStart(folder / "data");
   CHECK(start.digest == digest);
+}
+
+TEST_CASE("directory: slots of deleted elements come free, though the kept snapshot refers to all of them") {
+  TemporaryFolder folder;
+  Random random(43);
+  Writing db(folder / "data");
+  db({"VSIM.CREATEINDEX", "index", "DIM", "8"});
+  for (int i = 0; i < 3000; ++i) db({"VSIM.SET", "index", std::to_string(i), "FP32", Blob(random, 8)});
+  db.Snapshot();
+  for (int i = 0; i < 2000; ++i) db({"VSIM.DEL", "index", std::to_string(i)});
+  uint64_t free = 0;
+  for (int ms = 0; ms < 30'000 && free < 2000; ms += 10) {
+    db.Help();
+    free = db.Number({"VSIM.INFO", "index"}, "free_slots");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  INFO(db.Text({"VSIM.INFO", "index"}));
+  CHECK(free == 2000);
+  for (int i = 0; i < 2000; ++i) db({"VSIM.SET", "index", std::to_string(i), "FP32", Blob(random, 8)});
+  CHECK(db.Number({"VSIM.INFO", "index"}, "slots") == 3000);
+  db.Stop();
 }
 
 #if defined(HOTKV_TEST_HOOKS)
