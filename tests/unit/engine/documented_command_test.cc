@@ -7,14 +7,13 @@
 #include <sstream>
 
 #include "tests/support/engine_fixture.h"
+#include "tests/support/source_dir.h"
 
 namespace hotkv {
 namespace {
 
 std::string ReadPage(const std::string& name) {
-  std::string path = HOTKV_SOURCE_DIR;
-  path.append("/docs/commands/").append(name);
-  std::ifstream in(path);
+  std::ifstream in(SourcePath("docs/commands/" + name));
   std::stringstream text;
   text << in.rdbuf();
   return text.str();

@@ -11,6 +11,7 @@
 #include "engine/base/file.h"
 #include "engine/base/sim_env.h"
 #include "index/filter/filter_expression.h"
+#include "tests/support/source_dir.h"
 #include "tests/unit/index/index_support.h"
 
 namespace hotkv {
@@ -323,7 +324,7 @@ TEST_CASE("a field that filters use undeclared gets its column once, and answers
 TEST_CASE("filtered search on a real set agrees with its ground truth", "[index][filter]") {
   const FloatFile base = LoadFbin("wordnet-cbag-384-small.base.fbin");
   const FloatFile queries = LoadFbin("wordnet-cbag-384-small.query.fbin");
-  const std::string dir = std::string(HOTKV_SOURCE_DIR) + "/tests/data/wordnet-cbag-384-small";
+  const std::string dir = SourcePath("tests/data/wordnet-cbag-384-small");
   std::ifstream attributes(dir + ".attrs.tsv");
   std::string line;
   std::getline(attributes, line);

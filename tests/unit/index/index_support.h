@@ -12,6 +12,7 @@
 
 #include "engine/base/random.h"
 #include "index/vector_index.h"
+#include "tests/support/source_dir.h"
 
 namespace hotkv::index_test {
 
@@ -130,7 +131,7 @@ struct FloatFile {
 // An .fbin of tests/data.
 inline FloatFile LoadFbin(const std::string& name) {
   FloatFile file;
-  std::ifstream in(std::string(HOTKV_SOURCE_DIR) + "/tests/data/" + name, std::ios::binary);
+  std::ifstream in(SourcePath("tests/data/" + name), std::ios::binary);
   uint32_t head[2] = {0, 0};
   in.read(reinterpret_cast<char*>(head), sizeof(head));
   file.rows = head[0];

@@ -9,6 +9,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/rule_switch.h"
 #include "tests/support/log_rig.h"
+#include "tests/support/source_dir.h"
 
 namespace hotkv {
 namespace {
@@ -301,7 +302,7 @@ TEST_CASE("log reader: compressed groups, and damaged ones", "[log]") {
 }
 
 // Format version 1 as it was first written. A segment of this version must be readable for ever.
-std::string GoldenPath() { return JoinPath(HOTKV_SOURCE_DIR, "tests/golden/log-v1/00000001.hkl"); }
+std::string GoldenPath() { return SourcePath("tests/golden/log-v1/00000001.hkl"); }
 
 void WriteGoldenLog(LogRig* rig) {
   rig->options.segment_bytes_min = 8192;

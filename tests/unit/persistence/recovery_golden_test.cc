@@ -15,6 +15,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "persistence/data_directory.h"
+#include "tests/support/source_dir.h"
 
 using namespace hotkv;
 namespace fs = std::filesystem;
@@ -245,7 +246,7 @@ TEST_CASE("Write golden directories", "[.golden]") {
 TEST_CASE("Directories of every format version are read as they were meant") {
   SetLogLevel(LogLevel::kNothing);
   size_t read = 0;
-  for (const auto& version : fs::directory_iterator(HOTKV_SOURCE_DIR "/tests/golden")) {
+  for (const auto& version : fs::directory_iterator(SourcePath("tests/golden"))) {
     const bool plain = version.path().filename().string().starts_with("v");
     if (!plain || !version.is_directory()) continue;
     for (const auto& golden : fs::directory_iterator(version.path())) {

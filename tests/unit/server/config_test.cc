@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/source_dir.h"
+
 namespace hotkv {
 namespace {
 
@@ -88,7 +90,7 @@ TEST_CASE("every setting has a default that is accepted and shown unchanged", "[
 }
 
 TEST_CASE("every setting is in the docs page, with its default", "[config]") {
-  const std::string page = TempDir::Read(std::string(HOTKV_SOURCE_DIR) + "/docs/configuration.md");
+  const std::string page = TempDir::Read(SourcePath("docs/configuration.md"));
   const auto all = AllSettings();
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].Has(setting_flag::kHidden)) continue;

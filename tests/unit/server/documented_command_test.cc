@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/commands/families.h"
+#include "tests/support/source_dir.h"
 #include "tests/unit/server/command_rig.h"
 
 namespace hotkv {
@@ -13,7 +14,7 @@ namespace hotkv {
 namespace {
 
 std::string ReadSource(const std::string& name) {
-  std::ifstream file(HOTKV_SOURCE_DIR "/" + name);
+  std::ifstream file(SourcePath(name));
   REQUIRE(file.good());
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }

@@ -7,11 +7,13 @@
 #include <set>
 #include <string>
 
+#include "tests/support/source_dir.h"
+
 namespace hotkv {
 namespace {
 
 std::string Small(std::string_view ending) {
-  return std::string(HOTKV_SOURCE_DIR "/tests/data/wordnet-cbag-384-small").append(ending);
+  return SourcePath("tests/data/wordnet-cbag-384-small").append(ending);
 }
 
 std::vector<std::string> ParseCommand(const std::string& wire, size_t commands = 1) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/source_dir.h"
 #include "tests/unit/tools/tool_support.h"
 #include "tools/common/vector_file.h"
 #include "tools/hotkv_tool/fbin_reader.h"
@@ -90,7 +91,7 @@ TEST_CASE("fbin: what does not fit is named") {
 }
 
 TEST_CASE("fbin: the small data set, against the other reader and a plain split of its tables") {
-  const std::string stem = std::string(HOTKV_SOURCE_DIR) + "/tests/data/wordnet-cbag-384-small";
+  const std::string stem = SourcePath("tests/data/wordnet-cbag-384-small");
   FbinOptions options;
   options.keys_path = stem + ".keys.txt";
   options.attrs_path = stem + ".attrs.tsv";

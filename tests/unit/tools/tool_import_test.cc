@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
 #include "engine/types/vector_set.h"
+#include "tests/support/source_dir.h"
 #include "tests/unit/tools/tool_support.h"
 #include "tools/hotkv_tool/engine_target.h"
 #include "tools/hotkv_tool/importer.h"
@@ -217,7 +218,7 @@ TEST_CASE("import: on several lanes the same as on one, the last version of an e
 
 TEST_CASE("import: .fbin into an index of its own") {
   MemoryEngine db(2);
-  const ImportOutcome outcome = Import(db, std::string(HOTKV_SOURCE_DIR) + "/tests/data/wordnet-cbag-384-small.base.fbin");
+  const ImportOutcome outcome = Import(db, SourcePath("tests/data/wordnet-cbag-384-small.base.fbin"));
   CHECK(outcome.fine);
   CHECK(outcome.applied == 2000);
   const RespValue found = db.Ask({"VSIM.SEARCH", "docs", "ELE", "1234", "K", "1"});
