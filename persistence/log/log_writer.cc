@@ -254,8 +254,8 @@ void LogWriter::MaybeSync(int64_t now_us) {
   const bool wanted = sync_wanted_.load(std::memory_order_acquire) > durable;
   const bool second =
       policy() != FsyncPolicy::kNo && now_us - last_sync_us_ >= options_.sync_ms * kUsPerMs;
-  const bool memory = log_->retained_bytes() >= options_.retained_bytes_max / 2;
-  if (!wanted && !second && !memory) return;
+  const bool many = log_->retained_bytes() >= options_.sync_bytes;
+  if (!wanted && !second && !many) return;
   last_sync_us_ = now_us;
   log_->StartSync();
 }

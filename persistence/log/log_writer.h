@@ -73,6 +73,9 @@ struct LogWriterOptions {
   uint64_t retained_bytes_max = 256 * 1024 * 1024;
   int64_t close_ms = 5;     // an epoch with effects is closed after that long (everysec, no)
   int64_t sync_ms = 1000;   // everysec
+  // A sync starts sooner when so much was written since the last one (everysec, no). Blocks stay in memory until they are
+  // durable; a second's worth at full speed would be written to, and read from, memory that no cache holds.
+  uint64_t sync_bytes = 4 * 1024 * 1024;
   int64_t idle_ms = 1000;   // until the watermark block
   int64_t retry_ms = 1000;  // after a failure
   // On this kind of file a ring was measured dearer than system calls (docs/formats/log.md).

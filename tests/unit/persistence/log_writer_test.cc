@@ -323,14 +323,17 @@ TEST_CASE("log writer: a catalog that fails holds the log up but loses nothing",
   CHECK(Reopen(rig, rig.env()->PowerCut(1)).effects == rig.model());
 }
 
-TEST_CASE("log writer: blocks kept in memory make writes wait, not grow for ever", "[log]") {
+TEST_CASE("log writer: many bytes are synced before their second is over", "[log]") {
   LogRig rig;
+  rig.options.sync_bytes = 50'000;
+  rig.options.segment_bytes_min = 4 << 20;  // no rotation, which syncs too
   rig.options.retained_bytes_max = 100'000;
-  rig.options.policy = FsyncPolicy::kNo;
+  rig.options.policy = GENERATE(FsyncPolicy::kEverySecond, FsyncPolicy::kNo);
   REQUIRE(rig.Open().ok());
   rig.Turn();
+  const uint64_t before = rig.writer().stats().syncs;
   uint64_t largest = 0;
-  for (int i = 0; i < 200; ++i) {  // syncs early, at half of the bound
+  for (int i = 0; i < 200; ++i) {  // two seconds
     rig.Put("k" + std::to_string(i), std::string(5000, 'x'));
     rig.Turn();
     CHECK_FALSE(rig.clock().writes_wait());
@@ -338,6 +341,9 @@ TEST_CASE("log writer: blocks kept in memory make writes wait, not grow for ever
   }
   CHECK(largest >= 45'000);
   CHECK(largest <= 60'000);
+  const uint64_t syncs = rig.writer().stats().syncs - before;
+  CHECK(syncs >= 200 * 5000 / 60'000);
+  CHECK(syncs <= 200 * 5200 / 45'000 + 2);
 }
 
 TEST_CASE("log writer: kill, restart, power cut keeps what the restart has shown", "[log]") {
