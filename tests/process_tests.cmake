@@ -26,6 +26,7 @@ endfunction()
 hotkv_process_test(lint 300 ${CMAKE_SOURCE_DIR}/tools/lint --fast)
 hotkv_process_test(skipped_tests_show 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/skipped_test.py)
 hotkv_process_test(lint_itself 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/lint_test.py)
+hotkv_process_test(ann_figures 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/ann_figures_test.py)
 if(HOTKV_SANITIZE)  # and that a report fails a test that does not look at its process
   hotkv_process_test(sanitized_reports 60 ${CMAKE_CURRENT_SOURCE_DIR}/support/sanitized_test.py
     --program $<TARGET_FILE:test_base>)
@@ -68,6 +69,8 @@ if(TARGET hotkv-server)
   hotkv_process_test(bench_ann 300 ${CMAKE_SOURCE_DIR}/bench/ann/run --bin $<TARGET_FILE_DIR:hotkv-server>
     --data ${CMAKE_CURRENT_SOURCE_DIR}/data/wordnet-cbag-384-small --rounds 1 --seconds 0.05 --efs 10,40,200
     --clients 1,2 --recall-min 0.95)
+  # What was acknowledged is in the first answer; how soon it comes is not looked at.
+  hotkv_process_test(bench_restart 180 ${CMAKE_SOURCE_DIR}/bench/restart --bin $<TARGET_FILE_DIR:hotkv-server> --runs 3)
 endif()
 
 if(TARGET hotkv-tool)

@@ -19,8 +19,13 @@ def recall(found, truth, cosines, k):
 
 
 def at_recall(points, wanted):
-    """Rate at a recall: linear in recall, logarithmic in the rate, between neighbouring points; None where not reached."""
+    """Rate at a recall: linear in recall, logarithmic in the rate, between neighbouring points; None where not reached.
+
+    Where the smallest ef is above the recall already (a small set, scanned exactly), it is the best rate measured.
+    """
     points = sorted(points)
+    if points and points[0][0] >= wanted:
+        return max(rate for _, rate in points)
     for (low, slow), (high, fast) in zip(points, points[1:]):
         if low <= wanted <= high and slow > 0 and fast > 0:
             share = (wanted - low) / (high - low) if high > low else 0
@@ -29,10 +34,14 @@ def at_recall(points, wanted):
 
 
 def medians(cells):
-    """Of one engine's cells [{ef, queries, seconds, cpu_seconds}] of all rounds: by ef, rates with their spread."""
+    """Of one engine's cells [{ef, queries, seconds, cpu_seconds}] of all rounds: by ef, rates with their spread.
+
+    On a machine with no time for it a short cell may end before its first query: it says nothing and is left out.
+    """
     by_ef = {}
     for cell in cells:
-        by_ef.setdefault(cell["ef"], []).append(cell)
+        if cell["queries"] > 0 and cell["cpu_seconds"] > 0:
+            by_ef.setdefault(cell["ef"], []).append(cell)
     result = {}
     for ef, each in sorted(by_ef.items()):
         wall = [c["queries"] / c["seconds"] for c in each]
