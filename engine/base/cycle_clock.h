@@ -21,7 +21,7 @@ inline uint64_t CycleNow() {
 #endif
 }
 
-// Nanoseconds a cycle, measured once at start over a few milliseconds.
+// Nanoseconds a cycle: measured over a few milliseconds by the first call, the same for all.
 double NanosecondsPerCycle();
 
 inline uint64_t CyclesToNs(uint64_t cycles) {

@@ -31,8 +31,7 @@ constexpr int64_t kSpinMaxNs = 50'000;
 constexpr size_t kTicksPerRound = 10;  // each client is looked at once in so many ticks
 
 uint64_t CyclesOf(int64_t ns) {
-  static const double per_cycle = NanosecondsPerCycle();
-  return static_cast<uint64_t>(static_cast<double>(ns) / per_cycle);
+  return static_cast<uint64_t>(static_cast<double>(ns) / NanosecondsPerCycle());
 }
 
 }  // namespace
