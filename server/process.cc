@@ -2,6 +2,7 @@
 
 #include <execinfo.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/log.h"
@@ -103,20 +105,6 @@ std::string FirstWord(const char* path) {
   const int got = std::fscanf(file, "%31s", word);
   std::fclose(file);
   return got == 1 ? word : "";
-}
-
-// Kinds of file systems on which durability or speed is in doubt; empty for all others.
-std::string FileSystemDoubt(const std::string& path) {
-  struct statfs info {};
-  if (statfs(path.c_str(), &info) != 0) return "";
-  constexpr std::pair<long, std::string_view> kDoubtful[] = {
-      {0x6969, "NFS"},      {0xff534d42, "CIFS"},    {0x517b, "SMB"},
-      {0x65735546, "FUSE"}, {0x794c7630, "overlay"}, {0x01021994, "tmpfs"}};
-  for (const auto& [magic, name] : kDoubtful) {
-    if (static_cast<unsigned long>(info.f_type) == static_cast<unsigned long>(magic))
-      return std::string(name);
-  }
-  return "";
 }
 
 int64_t RaiseOpenFiles(int64_t clients_wanted) {
@@ -252,6 +240,17 @@ void NotifyServiceManager(std::string_view state) {
   close(fd);
 }
 
+std::string_view DoubtfulFileSystem(uint64_t magic) {
+  constexpr std::pair<uint32_t, std::string_view> kDoubtful[] = {
+      {NFS_SUPER_MAGIC, "NFS"},        {CIFS_SUPER_MAGIC, "CIFS"}, {SMB2_SUPER_MAGIC, "SMB"},
+      {SMB_SUPER_MAGIC, "SMB"},        {FUSE_SUPER_MAGIC, "FUSE"}, {V9FS_MAGIC, "9P"},
+      {OVERLAYFS_SUPER_MAGIC, "overlay"}, {TMPFS_MAGIC, "tmpfs"},  {RAMFS_MAGIC, "ramfs"}};
+  for (const auto& [known, name] : kDoubtful) {
+    if (static_cast<uint32_t>(magic) == known) return name;
+  }
+  return "";
+}
+
 int64_t CheckMachine(const Settings& settings, std::string_view io_name) {
   const int64_t clients = RaiseOpenFiles(settings.Int(Setting::kMaxClients));
   if (FirstWord("/proc/sys/vm/overcommit_memory") == "2") {
@@ -265,10 +264,13 @@ int64_t CheckMachine(const Settings& settings, std::string_view io_name) {
                                 " bytes, too little for io_uring on older kernels: epoll is used "
                                 "(raise it with ulimit -l)");
   }
-  const std::string doubt = FileSystemDoubt(settings.Text(Setting::kDir));
+  struct statfs info {};
+  const bool known = statfs(settings.Text(Setting::kDir).c_str(), &info) == 0;
+  const std::string_view doubt =
+      known ? DoubtfulFileSystem(static_cast<uint64_t>(info.f_type)) : std::string_view();
   if (!doubt.empty()) {
     Log(LogLevel::kWarning,
-        "The data directory " + settings.Text(Setting::kDir) + " lies on " + doubt +
+        "The data directory " + settings.Text(Setting::kDir) + " lies on " + std::string(doubt) +
             ": what is made durable there may not survive a crash of the machine");
   }
   return clients;

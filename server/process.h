@@ -4,6 +4,7 @@
 // Thread rules: the main thread, before others are started, except where said.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,10 @@ Status WritePidFile(const std::string& path);
 // READY=1 and the like, to systemd's socket; nothing where there is none. `state` may have several
 // lines.
 void NotifyServiceManager(std::string_view state);
+
+// The name of the kind of file system that statfs tells by this number, where durability or speed is
+// in doubt on it: network, user space, layers, memory. Empty for all others.
+std::string_view DoubtfulFileSystem(uint64_t magic);
 
 // Raises the limit of open files for maxclients as far as allowed, and logs one line for each thing
 // of the machine that stands in the way: open files, locked memory for the rings, overcommit, the

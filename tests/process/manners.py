@@ -4,7 +4,9 @@
   tests/process/manners.py --server build/dev/bin/hotkv-server
 """
 import argparse
+import ctypes
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -54,13 +56,13 @@ def ask(port, line):
 
 
 class Running:
-    def __init__(self, server, folder, *options, env=None):
+    def __init__(self, server, folder, *options, env=None, before=None, wrapper=()):
         self.port = free_port()
         self.log = os.path.join(folder, "log")
-        arguments = [server, "--port", str(self.port), "--bind", "127.0.0.1", "--threads", "2",
+        arguments = [*wrapper, server, "--port", str(self.port), "--bind", "127.0.0.1", "--threads", "2",
                      "--dir", os.path.join(folder, "data"), "--logfile", self.log, *options]
         environment = dict(os.environ, **(env or {}))
-        self.process = subprocess.Popen(arguments, cwd=folder, env=environment,
+        self.process = subprocess.Popen(arguments, cwd=folder, env=environment, preexec_fn=before,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.up = wait_for(lambda: ask(self.port, "PING") == "+PONG" or self.process.poll() is not None)
 
@@ -300,6 +302,110 @@ def doubtful_disk(server, folder):
         shutil.rmtree(data, ignore_errors=True)
 
 
+# ---- a process with less than the machine has: run between fork and exec ----
+
+def limit(which, soft, hard):
+    """A limit that root cannot raise either."""
+    pr_capbset_drop, cap_sys_resource = 24, 24
+
+    def apply():
+        resource.setrlimit(which, (soft, hard))
+        ctypes.CDLL(None).prctl(pr_capbset_drop, cap_sys_resource, 0, 0, 0)  # not root: it has none to drop
+    return apply
+
+
+def without_rings():
+    """io_uring_setup is not permitted, as in many containers."""
+    class Instruction(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.POINTER(Instruction))]
+
+    load_number, jump_if_equal, give_back = 0x20, 0x15, 0x06
+    io_uring_setup, refuse_with_eperm, allow = 425, 0x00050001, 0x7fff0000
+    code = (Instruction * 4)((load_number, 0, 0, 0), (jump_if_equal, 0, 1, io_uring_setup),
+                             (give_back, 0, 0, refuse_with_eperm), (give_back, 0, 0, allow))
+    program = Program(len(code), code)
+    pr_set_no_new_privs, pr_set_seccomp, mode_filter = 38, 22, 2
+    libc = ctypes.CDLL(None)
+    if libc.prctl(pr_set_no_new_privs, 1, 0, 0, 0) != 0 or libc.prctl(pr_set_seccomp, mode_filter, ctypes.byref(program), 0, 0):
+        raise OSError("no seccomp here")
+
+
+def few_open_files(server, folder):
+    """Fewer clients than maxclients where the limit says so, and then exactly as many as the log tells."""
+    with Running(server, folder, before=limit(resource.RLIMIT_NOFILE, 300, 300)) as running:
+        line = "Open files are limited to 300: maxclients is 236 instead of 10000"
+        check("says that open files are too few for maxclients", wait_for(lambda: read(running.log).count(line) == 1),
+              read(running.log))
+        # The connection that asked whether it is up may still be counted.
+        wait_for(lambda: ask(running.port, "INFO clients") != "" and connected(running.port) == 1)
+        peers = [socket.create_connection(("127.0.0.1", running.port), timeout=WAIT_SECONDS) for _ in range(236)]
+        try:
+            check("serves as many clients as it said", all(roundtrip(peer) == b"+PONG\r\n" for peer in peers))
+            check("and refuses the next", ask(running.port, "PING") == "-ERR max number of clients reached")
+            check("the others are served as before", all(roundtrip(peer) == b"+PONG\r\n" for peer in peers))
+        finally:
+            for peer in peers:
+                peer.close()
+    os.mkdir(os.path.join(folder, "raised"))
+    with Running(server, os.path.join(folder, "raised"), before=limit(resource.RLIMIT_NOFILE, 100, 12000)) as running:
+        with open(f"/proc/{running.process.pid}/limits") as file:
+            soft = next(line.split()[3] for line in file if line.startswith("Max open files"))
+        check("raises the limit of open files as far as it needs", soft == "10064", soft)
+        check("and is silent then", running.up and "Open files" not in read(running.log), read(running.log))
+
+
+def roundtrip(peer):
+    peer.sendall(b"PING\r\n")
+    return peer.recv(64)
+
+
+def connected(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as peer:
+        peer.sendall(b"INFO clients\r\n")
+        return next(int(line.split(b":")[1]) for line in peer.makefile("rb") if line.startswith(b"connected_clients:"))
+
+
+def little_locked_memory(server, folder):
+    """Where rings are not to be had and locked memory may be why, one line says so."""
+    def small():
+        limit(resource.RLIMIT_MEMLOCK, 65536, 65536)()
+        without_rings()
+
+    line = "Locked memory is limited to 65536 bytes"
+    for name, before, options, expected in [("small", small, [], 1), ("asked", small, ["--io", "epoll"], 0),
+                                            ("enough", without_rings, [], 0)]:
+        home = os.path.join(folder, name)
+        os.mkdir(home)
+        if name == "enough" and resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] < 8 << 20:
+            continue
+        with Running(server, home, *options, before=before) as running:
+            check(f"locked memory ({name}): starts on epoll", wait_for(lambda: "(epoll)" in read(running.log)), read(running.log))
+            check(f"locked memory ({name}): is named {expected} times", read(running.log).count(line) == expected,
+                  read(running.log))
+
+
+def strict_overcommit(server, folder):
+    """vm.overcommit_memory 2 is named. The setting is the machine's: another file is laid over it, in a name space of its own."""
+    fake = os.path.join(folder, "two")
+    with open(fake, "w") as file:
+        file.write("2\n")
+    over = f'mount --bind "{fake}" /proc/sys/vm/overcommit_memory && exec "$@"'
+    wrapper = ["unshare", "--mount", "sh", "-c", over, "sh"]
+    if subprocess.run([*wrapper, "true"], capture_output=True).returncode != 0:
+        print("      strict_overcommit: left out, mounts are not permitted here")
+        return
+    with Running(server, folder, wrapper=wrapper) as running:
+        check("says that overcommit is strict",
+              wait_for(lambda: read(running.log).count("vm.overcommit_memory is 2: ") == 1), read(running.log))
+    with Running(server, folder, "--logfile", os.path.join(folder, "log2")) as running:
+        strict = read("/proc/sys/vm/overcommit_memory").strip() == "2"
+        check("and nothing where it is not", running.up and
+              ("overcommit" in read(os.path.join(folder, "log2"))) == strict, read(os.path.join(folder, "log2")))
+
+
 def allocator_of(port):
     with socket.create_connection(("127.0.0.1", port), timeout=5 * TIME_FACTOR) as peer:
         peer.sendall(b"INFO memory\r\n")
@@ -329,8 +435,8 @@ def main():
     arguments = parser.parse_args()
     server = os.path.abspath(arguments.server)
     tests = [wrong_input, taken_port, refused_starts_touch_nothing, refused_data, signals, snapshot_at_end,
-             service_manager, crash, daemon, rewrite, doubtful_disk,
-             memory_goes_back]
+             service_manager, crash, daemon, rewrite, doubtful_disk, few_open_files, little_locked_memory,
+             strict_overcommit, memory_goes_back]
     for test in [test for test in tests if not arguments.tests or test.__name__ in arguments.tests]:
         folder = tempfile.mkdtemp(prefix="hotkv-manners-")
         try:
