@@ -181,7 +181,7 @@ VectorSet* TargetOf(CommandContext& ctx, PreparedItems* prepared) {
   prepared->set = std::move(current);
   const std::string error = StoreItems(prepared);
   if (error.empty()) return prepared->set.get();
-  ctx.reply.Error(error);
+  AnswerError(ctx, error);
   return nullptr;
 }
 

@@ -204,10 +204,7 @@ void Vadd(CommandContext& ctx) {
   if (!as_prepared) {
     GiveUp(ctx, &prepared);
     const std::string error = Store(ctx, std::move(current), &prepared);
-    if (!error.empty()) {
-      ctx.reply.Error(error);
-      return;
-    }
+    if (!error.empty()) return AnswerError(ctx, error);
   }
   VectorSet& set = *prepared.set;
   if (std::exchange(prepared.made, false)) LinkVectorSet(ctx, prepared.set);

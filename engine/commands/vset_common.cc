@@ -126,6 +126,10 @@ void RecordChange(CommandContext& ctx, VectorSet& set, std::string_view change) 
 
 void FinishWithError(CommandContext& ctx, std::string_view error) {
   ctx.finished = true;
+  AnswerError(ctx, error);
+}
+
+void AnswerError(CommandContext& ctx, std::string_view error) {
   if (error.starts_with(kDiskErrorText)) {
     ctx.engine.NoteObjectFailure(std::string(error.substr(kDiskErrorText.size())));
   }
@@ -161,6 +165,6 @@ void ReplyVector(ReplyWriter& reply, const std::vector<float>& vector, bool raw)
   for (const float component : vector) reply.Double(AsShortest(component));
 }
 
-void AnsweredByPrepare(CommandContext&) { HOTKV_CHECK(!"answered by its prepare step"); }
+void AnsweredByPrepare(CommandContext&) { HOTKV_CHECK(false && "answered by its prepare step"); }
 
 }  // namespace hotkv

@@ -56,7 +56,9 @@ void RecordChange(CommandContext& ctx, VectorSet& set, std::string_view change);
 
 // Answers an error in the prepare step.
 void FinishWithError(CommandContext& ctx, std::string_view error);
-// "ERR ..."; of a disk "MISCONF ..." with the file's name, and whoever finishes with that makes the server read-only.
+// The same under the locks.
+void AnswerError(CommandContext& ctx, std::string_view error);
+// "ERR ..."; of a disk "MISCONF ..." with the file's name, and whoever answers that makes the server read-only.
 std::string ErrorText(const Status& status);
 
 // The nearest number to the float's shortest text, not to the float: 0.3, not 0.30000001192092896.

@@ -176,10 +176,7 @@ void CopySet(CommandContext& ctx, uint32_t to_db) {
     const Status status = CatchUp(changes, prepared.copy.get());
     if (!status.ok()) error = ErrorText(status);
   }
-  if (!error.empty()) {
-    ctx.reply.Error(error);
-    return;
-  }
+  if (!error.empty()) return AnswerError(ctx, error);
   const uint64_t id = prepared.copy->id();
   std::string definition;
   prepared.copy->EncodeDefinition(&definition);

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "engine/base/sim_env.h"
 #include "engine/commands/vset_common.h"
 #include "engine/types/projection.h"
 #include "engine/types/upkeep.h"
@@ -578,6 +579,88 @@ TEST_CASE("COPY of a large vector set is made in the background: its client wait
   CHECK(db("COPY v z") == "-ERR the copy was given up");
   CHECK(db("COPY v z") == ":1");
   CHECK(SetAt(db, "z").Digest() == SetAt(db, "v").Digest());
+}
+
+// Folders of objects on a simulated disk.
+class SimHost : public ObjectHost {
+ public:
+  Result<std::string> MakeFolder(uint64_t object_id, ValueType) override {
+    const std::string folder = "index" + std::to_string(object_id);
+    HOTKV_RETURN_IF_ERROR(disk.MakeDir(folder));
+    return folder;
+  }
+  void ForgetFolder(uint64_t object_id) override { forgotten.insert(object_id); }
+  Result<uint64_t> PlanGeneration(uint64_t) override { return generation_++; }
+  Status PublishGeneration(uint64_t, uint64_t) override { return Status::Ok(); }
+  Env* env() override { return &disk; }
+
+  SimEnv disk;
+  std::set<uint64_t> forgotten;
+
+ private:
+  uint64_t generation_ = 1;
+};
+
+TEST_CASE("a full disk below COPY makes the server read-only, wherever it is met") {
+  SimHost host;
+  EngineFixture db;
+  db.engine().SetObjectHost(&host);
+  std::mt19937 random(14);
+  int elements = 0;
+  const auto add = [&](int count) {
+    for (const int end = elements + count; elements < end; ++elements) {
+      const std::string id = std::to_string(elements);
+      const std::string blob = Blob(RandomVector(&random, 8));
+      const std::string_view words[] = {"VSIM.SET", "v", id, "FP32", blob};
+      REQUIRE(db.Dispatch(1, 0, words) == ":1");  // client 0 may be waiting for a copy
+    }
+  };
+  REQUIRE(db("VSIM.CREATEINDEX v DIM 8") == "+OK");
+  add(100);
+  const uint64_t source = SetAt(db, "v").id();
+  const auto is_refused = [&](const std::optional<std::string>& reply) {
+    REQUIRE(reply);
+    INFO(*reply);
+    const std::string text = "-MISCONF Errors writing to an index file: ";
+    REQUIRE(reply->rfind(text, 0) == 0);
+    CHECK(db.engine().disk_denied.load());
+    CHECK(text + db.engine().disk_denied_reason() == *reply);
+    CHECK(reply->find("No space left on device") != std::string::npos);
+    CHECK(db("SET k x").rfind("-MISCONF", 0) == 0);
+    CHECK(db("EXISTS w") == ":0");
+    // What there is of the copy goes: nothing but the source is left.
+    CHECK(!host.forgotten.contains(source));
+    CHECK(host.forgotten.size() == db.engine().objects().next_id() - 2);
+    host.disk.SetCapacity(UINT64_MAX);
+    db.engine().SetDiskDenied("");
+    CHECK(db("SET k x") == "+OK");
+  };
+  const auto fill_disk = [&] { host.disk.SetCapacity(host.disk.UsedBytes()); };
+
+  // While the files are copied: by the client's own thread, inside EXEC, in the background.
+  fill_disk();
+  is_refused(db("COPY v w"));
+  CHECK(db("MULTI") == "+OK");
+  CHECK(db("COPY v w") == "+QUEUED");
+  fill_disk();
+  const std::string exec = db("EXEC");
+  is_refused(exec.substr(1, exec.size() - 2));
+  Upkeep upkeep(&db.engine());
+  CHECK(db.TryAs(0, "COPY v w") == std::nullopt);
+  fill_disk();
+  upkeep.Round();
+  is_refused(db.TryAs(0, "COPY v w"));
+  // Under the lock: what has changed since is more than the copy's files have room for.
+  CHECK(db.TryAs(0, "COPY v w") == std::nullopt);
+  upkeep.Round();
+  add(20'000);
+  fill_disk();
+  is_refused(db.TryAs(0, "COPY v w"));
+  // With room again.
+  CHECK(db.TryAs(0, "COPY v w") == std::nullopt);
+  upkeep.Round();
+  CHECK(db.TryAs(0, "COPY v w") == ":1");
+  CHECK(SetAt(db, "w").Digest() == SetAt(db, "v").Digest());
 }
 
 void RunToEnd(EngineFixture& db, Upkeep* upkeep) {
