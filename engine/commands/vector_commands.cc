@@ -55,7 +55,10 @@ Metric ParseMetric(VectorArgs* args) {
 VectorSetDefinition ParseDefinition(VectorArgs* args) {
   VectorSetDefinition definition;
   IndexOptions& o = definition.index;
-  enum : uint32_t { kMetric = 1, kType = 2, kM = 4, kEfc = 8, kEf = 16, kRerank = 32, kCapacity = 64, kFields = 128 };
+  enum : uint32_t {
+    kMetric = 1, kType = 2, kM = 4, kEfc = 8, kEf = 16, kRerank = 32, kCapacity = 64, kFields = 128, kInputDim = 256,
+    kTransient = 512
+  };
   uint32_t seen = 0;
   auto once = [&](uint32_t bit) {
     if ((seen & bit) != 0) args->SyntaxError();
@@ -85,6 +88,12 @@ VectorSetDefinition ParseDefinition(VectorArgs* args) {
     } else if (args->Keyword("FIELDS")) {
       once(kFields);
       definition.fields = ParseFields(args);
+    } else if (args->Keyword("INPUT_DIM")) {
+      once(kInputDim);
+      definition.reduce_from = static_cast<uint32_t>(args->Count("INPUT_DIM", o.dim, kVectorDimMax));
+    } else if (args->Keyword("TRANSIENT")) {
+      once(kTransient);
+      definition.declared = false;
     } else if (args->Keyword("CAPACITY")) {
       once(kCapacity);
       args->Count("CAPACITY", 0, kCapacityMax);  // slabs grow by themselves: only checked
@@ -394,8 +403,10 @@ void Info(CommandContext& ctx) {
     reply.Bulk(name);
     reply.Bulk(value);
   };
-  reply.MapHeader(26);
+  reply.MapHeader(28);
   number("dim", info.options.dim);
+  number("input_dim", set->definition().reduce_from);
+  number("transient", set->definition().declared ? 0 : 1);
   text("metric", MetricName(info.options.metric));
   text("type", ElementTypeName(info.options.type));
   number("m", info.options.m);
@@ -484,7 +495,7 @@ void List(CommandContext& ctx) {
 
 void Help(CommandContext& ctx) {
   constexpr std::string_view kLines[] = {
-      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4|BIN] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n] [FIELDS n (name TAG|NUMERIC)...]",
+      "VSIM.CREATEINDEX index DIM n [METRIC COSINE|L2|IP] [TYPE F32|F16|Q8|Q4|BIN] [M n] [EF_CONSTRUCTION n] [EF n] [RERANK n] [CAPACITY n] [INPUT_DIM n] [TRANSIENT] [FIELDS n (name TAG|NUMERIC)...]",
       "VSIM.SET index id vec [ATTR json] [EX s|PX ms|EXAT t|PXAT t] [NX|XX]",
       "VSIM.MSET index [ATTRS] [EX s|PX ms|EXAT t|PXAT t] count (id vec [json])...",
       "VSIM.GET index id [RAW] [WITHATTR]",

@@ -15,7 +15,8 @@ std::vector<std::string> Seeds() {
   return {R"({"db":3,"key":"k","type":"string","expire_at_ms":1764500000000,"value":{"base64":"AP8="}})",
           R"({"key":"docs","type":"vectorset","value":{"dim":3,"metric":"COSINE","type":"F32","m":16,"ef_construction":200,"ef":100,"rerank":5,"fields":{"n":"NUMERIC","t":"TAG"}}})",
           R"({"db":0,"index":"docs","id":"a","vector":[1,0,-0.5e-3],"attr":{"lang":"en","n":[1.5,null,true]}})",
-          R"({"index":"d","id":{"base64":"/w=="},"vector":{"base64":"AACAPwAAAEA="},"attr":"{ }"})"};
+          R"({"index":"d","id":{"base64":"/w=="},"vector":{"base64":"AACAPwAAAEA="},"attr":"{ }"})",
+          R"({"key":"v","type":"vectorset","value":{"dim":2,"type":"Q8","input_dim":8,"transient":true}})"};
 }
 
 }  // namespace

@@ -241,7 +241,23 @@ def case_vectorsets(folder, server_program):
         flat = connection.value("VSIM.INFO", key)
         known = dict(zip(flat[::2], flat[1::2]))
         return [known[name] for name in (b"dim", b"metric", b"type", b"m", b"ef_construction", b"ef", b"count", b"expiring",
-                                         b"with_attributes", b"fields")]
+                                         b"with_attributes", b"fields", b"input_dim", b"transient")]
+
+    def behaves(connection):
+        """What the definitions make of further commands: projections, and what goes with its last element."""
+        wide = [str(c - 3.5) for c in range(8)]
+        connection.value("VADD", "reduced", "REDUCE", 4, "VALUES", 8, *wide, "wide", "M", 8)
+        found = [array("f", connection.value("VSIM.GET", "reduced", "wide", "RAW")).tolist(),
+                 sorted(connection.value("VSIM", "reduced", "VALUES", 8, *wide, "COUNT", 5)),  # two of them are equal
+                 connection.value("VADD", "reduced", "VALUES", 4, 1, 2, 3, 4, "narrow", "M", 8),
+                 connection.value("VADD", "plain", "VALUES", 8, *wide, "wide"),  # another type than NOQUANT
+                 connection.value("VADD", "plain", "VALUES", 8, *[0] * 8, "zero", "NOQUANT")]
+        for key in keys:
+            for name in ["wide", "narrow", "zero"] + [f"e{i}" for i in range(20)]:
+                connection.value("VSIM.EXPIRE", key, name, "PERSIST")  # one with an end would hold the key a moment longer
+                connection.value("VSIM.DEL", key, name)
+            found.append(connection.value("EXISTS", key))
+        return [str(value) for value in found]
 
     files = {}
     with Server("hotkv", server_program, folder=os.path.join(folder, "from")).start() as server:
@@ -264,6 +280,11 @@ def case_vectorsets(folder, server_program):
         for form in ("ndjson", "resp"):
             files[form] = os.path.join(folder, "offline." + form)
             tool("export", "--dir", server.data, "--format", form, "--output", files[form])
+        server.start()
+        with server.connect() as connection:
+            behaviour = behaves(connection)
+            assert behaviour[-3:] == ["0", "0", "1"], behaviour
+            server.stop()
     for form, path in files.items():
         with Server("hotkv", server_program, folder=os.path.join(folder, "to-" + form)).start() as server:
             with server.connect() as connection:
@@ -276,6 +297,13 @@ def case_vectorsets(folder, server_program):
                     assert all(abs(x - y) <= 1e-5 * max(1, abs(x)) for x, y in
                                zip(array("f", vector), array("f", again), strict=True)), (form, key)
                 assert after[1] == before[1], (form, before[1], after[1])
+                again = behaves(connection)
+                assert again == behaviour, (form, behaviour, again)
+                # A set of that name with another projection, or none, is not mixed with this one.
+                connection.value("VADD", "reduced", "VALUES", 4, 1, 2, 3, 4, "e0", "M", 8)
+                _, err = tool("import", path, "--url", url(server), code=1)
+                refusal = "index already exists" if form == "resp" else "exists already with INPUT_DIM 0, not 8"
+                assert refusal in err, err
                 server.stop()
 
 

@@ -25,6 +25,8 @@ IndexDefinition DefinitionOf(const VectorSet& set) {
   index.ef_construction = options.ef_construction;
   index.ef = options.ef_default;
   index.rerank = options.rerank;
+  index.input_dim = set.definition().reduce_from;
+  index.transient = !set.definition().declared;
   index.fields = set.index().fields();
   return index;
 }

@@ -63,6 +63,8 @@ Result<Importer::Index*> Importer::FindIndex(const Record& record) {
   if (dim == nullptr || dim->integer <= 0) return Status::Internal("VSIM.INFO without a dimension");
   index.exists = true;
   index.dim = static_cast<uint32_t>(dim->integer);
+  const RespValue* input_dim = FieldOf(reply, "input_dim");
+  if (input_dim != nullptr) index.input_dim = static_cast<uint32_t>(input_dim->integer);
   index.metric = TextOf(reply, "metric");
   index.type = TextOf(reply, "type");
   return &index;
@@ -85,6 +87,10 @@ Result<std::string> Importer::ObjectionTo(const Record& record) {
     return fmt::format("{} components, but index \"{}\" has {}", dim, Printable(record.key), index.dim);
   }
   if (!defines || !index.exists) return std::string();
+  if (record.index.input_dim != index.input_dim) {
+    return fmt::format("index \"{}\" exists already with INPUT_DIM {}, not {}", Printable(record.key), index.input_dim,
+                       record.index.input_dim);
+  }
   const bool other_metric = !record.index.metric.empty() && record.index.metric != index.metric;
   const bool other_type = !record.index.type.empty() && record.index.type != index.type;
   if (!other_metric && !other_type) return std::string();
@@ -167,6 +173,7 @@ Status Importer::MakeIndex(const Record& record, Index* index) {
   }
   index->exists = true;
   index->dim = record.index.dim;
+  index->input_dim = record.index.input_dim;
   return Status::Ok();
 }
 

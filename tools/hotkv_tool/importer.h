@@ -51,6 +51,7 @@ class Importer {
  private:
   struct Index {
     uint32_t dim = 0;      // 0: not known
+    uint32_t input_dim = 0;  // 0: vectors are not projected
     bool exists = false;
     bool expired = false;  // its elements are left out
     std::string metric;

@@ -58,6 +58,15 @@ Status ReadUint(const Json& object, const char* name, uint64_t max, T* out) {
   return Status::Ok();
 }
 
+Status ReadBool(const Json& object, const char* name, bool* out) {
+  *out = false;
+  const Json* value = Member(object, name);
+  if (value == nullptr) return Status::Ok();
+  if (!value->is_boolean()) return Bad(fmt::format("\"{}\" must be true or false", name));
+  *out = value->get<bool>();
+  return Status::Ok();
+}
+
 Status ReadText(const Json& object, const char* name, std::string* out) {
   const Json* value = Member(object, name);
   if (value == nullptr) return Status::Ok();
@@ -93,7 +102,8 @@ Status ReadFields(const Json& value, std::vector<FieldSpec>* out) {
 Status ReadDefinition(const Json& value, IndexDefinition* out) {
   if (!value.is_object()) return Bad("\"value\" of a vectorset must be an object");
   HOTKV_RETURN_IF_ERROR(
-      CheckMembers(value, {"dim", "metric", "type", "m", "ef_construction", "ef", "rerank", "fields"}));
+      CheckMembers(value, {"dim", "metric", "type", "m", "ef_construction", "ef", "rerank", "input_dim",
+                           "transient", "fields"}));
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "dim", kVectorDimMax, &out->dim));
   HOTKV_RETURN_IF_ERROR(ReadText(value, "metric", &out->metric));
@@ -102,7 +112,10 @@ Status ReadDefinition(const Json& value, IndexDefinition* out) {
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "ef_construction", kMax, &out->ef_construction));
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "ef", kMax, &out->ef));
   HOTKV_RETURN_IF_ERROR(ReadUint(value, "rerank", kMax, &out->rerank));
+  HOTKV_RETURN_IF_ERROR(ReadUint(value, "input_dim", kVectorDimMax, &out->input_dim));
+  HOTKV_RETURN_IF_ERROR(ReadBool(value, "transient", &out->transient));
   HOTKV_RETURN_IF_ERROR(ReadFields(value, &out->fields));
+  if (out->input_dim != 0 && out->input_dim < out->dim) return Bad("\"input_dim\" must be \"dim\" or more");
   return out->dim == 0 ? Bad("\"dim\" is missing") : Status::Ok();
 }
 

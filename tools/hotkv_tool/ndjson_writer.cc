@@ -70,6 +70,8 @@ void AppendIndex(const Record& record, std::string* out) {
   if (index.ef_construction != 0) AppendNumber("ef_construction", index.ef_construction, out);
   if (index.ef != 0) AppendNumber("ef", index.ef, out);
   if (index.rerank != 0) AppendNumber("rerank", index.rerank, out);
+  if (index.input_dim != 0) AppendNumber("input_dim", index.input_dim, out);
+  if (index.transient) *out += ",\"transient\":true";
   if (!index.fields.empty()) {
     *out += ",\"fields\":{";
     for (const FieldSpec& field : index.fields) {

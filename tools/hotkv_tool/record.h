@@ -33,6 +33,8 @@ struct IndexDefinition {
   uint32_t ef_construction = 0;
   uint32_t ef = 0;
   uint32_t rerank = 0;
+  uint32_t input_dim = 0;  // of what users give, where that is projected to `dim` (VADD's REDUCE); 0: it is not
+  bool transient = false;  // goes with its last element, as VADD makes them
   std::vector<FieldSpec> fields = {};
   bool operator==(const IndexDefinition&) const = default;
 };

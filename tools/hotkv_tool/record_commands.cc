@@ -17,6 +17,8 @@ void MakeCreateIndex(const Record& record, CommandLine* line) {
   AddOption("EF_CONSTRUCTION", index.ef_construction, line);
   AddOption("EF", index.ef, line);
   AddOption("RERANK", index.rerank, line);
+  AddOption("INPUT_DIM", index.input_dim, line);
+  if (index.transient) line->Add("TRANSIENT");
   if (index.fields.empty()) return;
   line->Add("FIELDS").AddNumber(index.fields.size());
   for (const FieldSpec& field : index.fields) line->Add(field.name).Add(FieldKindName(field.kind));

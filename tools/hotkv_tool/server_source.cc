@@ -60,6 +60,8 @@ IndexDefinition DefinitionFrom(const RespValue& info) {
   index.ef_construction = NumberField(info, "ef_construction");
   index.ef = NumberField(info, "ef");
   index.rerank = NumberField(info, "rerank");
+  index.input_dim = NumberField(info, "input_dim");
+  index.transient = NumberField(info, "transient") != 0;
   for (size_t i = 0; i + 1 < info.items.size(); i += 2) {
     if (info.items[i].text != "fields") continue;
     const std::vector<RespValue>& fields = info.items[i + 1].items;

@@ -327,6 +327,46 @@ TEST_CASE("REDUCE projects, keeps angles about, and says what fits") {
   CHECK(worst < 5 / std::sqrt(128.0));
 }
 
+std::string DefinitionBytes(EngineFixture& db, const std::string& name) {
+  std::string bytes;
+  SetAt(db, name).EncodeDefinition(&bytes);
+  return bytes;
+}
+
+TEST_CASE("CREATEINDEX makes any set that VADD makes, from what INFO tells of it") {
+  EngineFixture db;
+  CHECK(db("VADD plain VALUES 4 1 2 3 4 a NOQUANT EF 77 M 9") == ":1");
+  CHECK(db("VADD reduced REDUCE 2 VALUES 4 1 2 3 4 a") == ":1");
+  CHECK(db("VADD square REDUCE 4 VALUES 4 1 2 3 4 a BIN") == ":1");
+  CHECK(db("VSIM.INFO plain").find("$dim, :4, $input_dim, :0, $transient, :1, ") != std::string::npos);
+  CHECK(db("VSIM.INFO reduced").find("$dim, :2, $input_dim, :4, $transient, :1, ") != std::string::npos);
+  CHECK(db("VSIM.INFO square").find("$dim, :4, $input_dim, :4, $transient, :1, ") != std::string::npos);
+  CHECK(db("VSIM.CREATEINDEX plain2 DIM 4 TYPE F32 EF_CONSTRUCTION 77 M 9 TRANSIENT") == "+OK");
+  CHECK(db("VSIM.CREATEINDEX reduced2 DIM 2 TYPE Q8 INPUT_DIM 4 TRANSIENT") == "+OK");
+  CHECK(db("VSIM.CREATEINDEX square2 DIM 4 TRANSIENT INPUT_DIM 4 TYPE BIN") == "+OK");
+  for (const std::string name : {"plain", "reduced", "square"}) {
+    CAPTURE(name);
+    CHECK(DefinitionBytes(db, name + "2") == DefinitionBytes(db, name));
+  }
+  // The same projection, so the same vector; then it goes with its last element.
+  CHECK(db("VADD reduced2 REDUCE 2 VALUES 4 1 2 3 4 a") == ":1");
+  CHECK(db("VEMB reduced2 a") == db("VEMB reduced a"));
+  CHECK(db("VSIM.SET reduced2 zero VALUES 2 0 0") == ":1");
+  CHECK(db("VREM reduced2 zero") == ":1");
+  CHECK(db("VREM reduced2 a") == ":1");
+  CHECK(db("EXISTS reduced2") == ":0");
+  // A declared one may project as well; it stays.
+  CHECK(db("VSIM.CREATEINDEX declared DIM 2 INPUT_DIM 4") == "+OK");
+  CHECK(db("VSIM.INFO declared").find("$dim, :2, $input_dim, :4, $transient, :0, ") != std::string::npos);
+  CHECK(db("VADD declared REDUCE 2 VALUES 4 1 2 3 4 a") == ":1");
+  CHECK(db("VREM declared a") == ":1");
+  CHECK(db("EXISTS declared") == ":1");
+  CHECK(db("VSIM.CREATEINDEX x DIM 2 INPUT_DIM 1") == "-ERR INPUT_DIM must be an integer from 2 to 32768");
+  CHECK(db("VSIM.CREATEINDEX x DIM 2 INPUT_DIM 2 INPUT_DIM 2") == "-ERR syntax error");
+  CHECK(db("VSIM.CREATEINDEX x DIM 2 TRANSIENT TRANSIENT") == "-ERR syntax error");
+  CHECK(db("EXISTS x") == ":0");
+}
+
 TEST_CASE("VRANDMEMBER and VRANGE against a set of names") {
   EngineFixture db;
   std::set<std::string> names;

@@ -53,6 +53,13 @@ TEST_CASE("ndjson: the forms of the page") {
   CHECK(r.kind == RecordKind::kIndex);
   CHECK(r.index == IndexDefinition{3, "L2", "F32", 8, 9, 10, 11});
 
+  r = Parse(R"({"key":"d","type":"vectorset","value":{"dim":3,"input_dim":8,"transient":true}})");
+  CHECK(r.index.input_dim == 8);
+  CHECK(r.index.transient);
+  r = Parse(R"({"key":"d","type":"vectorset","value":{"dim":3,"transient":false}})");
+  CHECK_FALSE(r.index.transient);
+  CHECK(r.index.input_dim == 0);
+
   r = Parse(R"({"key":"d","type":"vectorset","value":{"dim":3,"fields":{"g":"TAG","year":"NUMERIC"}}})");
   CHECK(r.index.fields == std::vector<FieldSpec>{{"g", FieldKind::kTag}, {"year", FieldKind::kNumeric}});
 
@@ -87,6 +94,9 @@ TEST_CASE("ndjson: what is wrong is named") {
   CHECK_THAT(ErrorOf(R"({"key":"k","value":"v","expire_at_ms":9223372036854775808})"), Contains("\"expire_at_ms\""));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"metric":"L2"}})"), Contains("\"dim\" is missing"));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":32769}})"), Contains("\"dim\""));
+  CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"input_dim":2}})"), Contains("\"dim\" or more"));
+  CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"input_dim":32769}})"), Contains("\"input_dim\""));
+  CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"transient":1}})"), Contains("true or false"));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"fields":["g"]}})"), Contains("\"fields\""));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"fields":{"g":"TEXT"}}})"), Contains("TAG or NUMERIC"));
   CHECK_THAT(ErrorOf(R"({"key":"k","type":"vectorset","value":{"dim":3,"fields":{"a.b":"TAG"}}})"), Contains("name"));
@@ -128,6 +138,10 @@ OwnedRecord RandomRecord(Random& random) {
   if (r.kind != RecordKind::kVector && random.Below(2) == 0) r.expire_at_ms = static_cast<int64_t>(random.Next() >> 1);
   if (r.kind == RecordKind::kString) r.value = bytes(300);
   if (r.kind == RecordKind::kIndex) r.index = {1 + static_cast<uint32_t>(random.Below(32768)), "IP", "", 2, 0, 7, 0};
+  if (r.kind == RecordKind::kIndex && random.Below(2) == 0) {
+    r.index.transient = true;
+    r.index.input_dim = r.index.dim + static_cast<uint32_t>(random.Below(32769 - r.index.dim));
+  }
   if (r.kind != RecordKind::kVector) return r;
   r.id = bytes(10);
   r.attr = random.Below(2) == 0 ? bytes(30) : R"({"n":)" + std::to_string(random.Below(1000)) + "}";
