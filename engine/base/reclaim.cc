@@ -15,7 +15,7 @@ unsigned ReclaimDomain::Register() {
     bool expected = false;
     if (slots_[i].used.compare_exchange_strong(expected, true, std::memory_order_acq_rel)) return i;
   }
-  HOTKV_CHECK(!"more threads than reclamation slots");
+  HOTKV_CHECK(false && "more threads than reclamation slots");
   return 0;
 }
 

@@ -47,7 +47,7 @@ void Table::Insert(uint64_t position, uint8_t tag, Entry* entry) {
     }
     at = Next(at);
   }
-  HOTKV_CHECK(!"insert into a full table");
+  HOTKV_CHECK(false && "insert into a full table");
 }
 
 void Table::Erase(uint64_t position, Entry** slot) {

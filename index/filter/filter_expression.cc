@@ -123,7 +123,7 @@ double FilterExpression::Compute(FilterOp op, const FilterValue& a, const Filter
     default:
       break;
   }
-  HOTKV_CHECK(!"not an operator on two values");
+  HOTKV_CHECK(false && "not an operator on two values");
   return 0;
 }
 

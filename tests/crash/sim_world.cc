@@ -295,7 +295,7 @@ void SimWorld::FinishSnapshot() {
     Work();
     Cycle(1000);
   }
-  HOTKV_CHECK(!"a snapshot that never ends");
+  HOTKV_CHECK(false && "a snapshot that never ends");
 }
 
 void SimWorld::SyncAll() {

@@ -65,6 +65,7 @@ inline void AppendPiece(std::string_view piece, std::string* out) {
 
 #ifdef HOTKV_LIBFUZZER
 #define HOTKV_FUZZ_ENTRY(name, seeds)                                                   \
+  [[maybe_unused]] static const hotkv::FuzzSeeds fuzz_seeds_##name = &(seeds);          \
   extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {             \
     hotkv::Fuzz_##name({reinterpret_cast<const char*>(data), size});                    \
     return 0;                                                                           \
