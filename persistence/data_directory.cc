@@ -14,6 +14,7 @@
 #include "engine/base/crash_point.h"
 #include "engine/base/log.h"
 #include "engine/base/rule_switch.h"
+#include "engine/base/sync_point.h"
 #include "engine/types/background_job.h"
 
 namespace hotkv {
@@ -251,7 +252,9 @@ Status DataDirectory::AfterSnapshot() {
   HOTKV_RETURN_IF_ERROR(RemoveLeftovers());
   writer_->DropThrough(last_dropped_segment);
   writer_->DropBefore(LogNeededFrom());
-  return folders_->Collect(LogCounts() ? engine_->epochs().durable() : 0);
+  // Before the question, as in CheckpointObjects.
+  const uint64_t durable_epoch = engine_->epochs().durable();
+  return folders_->Collect(LogCounts() ? durable_epoch : 0);
 }
 
 // Epochs before it are needed by no recovery.
@@ -344,9 +347,13 @@ bool DataDirectory::LogCounts() const {
 // Between snapshots only with a log: without one nothing is replayed onto a generation but its own
 // snapshot's effects.
 void DataDirectory::CheckpointObjects() {
+  // Before the question: once the log is off the mark follows the epochs by itself, and no drop is
+  // durable by it.
+  const uint64_t durable_epoch = engine_->epochs().durable();
   Status status = PublishGenerations();
   if (!LogCounts()) return;
-  if (status.ok()) status = folders_->Collect(engine_->epochs().durable());
+  HOTKV_SYNC_POINT("directory.log_counted");
+  if (status.ok()) status = folders_->Collect(durable_epoch);
   for (const ObjectRef<Object>& object : engine_->objects().All()) {
     if (!status.ok() || !unpublished_.empty()) break;
     auto& durable = static_cast<DurableObject&>(*object);

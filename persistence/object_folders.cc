@@ -4,6 +4,7 @@
 
 #include "engine/base/crash_point.h"
 #include "engine/base/log.h"
+#include "engine/base/sync_point.h"
 #include "persistence/recovery/object_loader.h"
 
 namespace hotkv {
@@ -147,6 +148,7 @@ ObjectFolders::Garbage ObjectFolders::FindGarbage(const CatalogState& state,
     }
   }
   Garbage garbage;
+  HOTKV_SYNC_POINT("object.find_garbage");
   std::lock_guard lock(mutex_);
   for (const auto& [id, record] : state.objects) {
     if (pinned_.contains(id) || unfinished_.contains(id)) continue;
@@ -173,8 +175,14 @@ ObjectFolders::Garbage ObjectFolders::FindGarbage(const CatalogState& state,
 }
 
 Status ObjectFolders::Collect(uint64_t durable_epoch) {
-  const CatalogState state = catalog_->Read();
-  const Garbage garbage = FindGarbage(state, durable_epoch);
+  CatalogState state;
+  Garbage garbage;
+  // In one look: a first generation is live in the catalog before it leaves unfinished_, and would
+  // be in neither for somebody who looks at the one before and the other after that.
+  catalog_->With([&](const CatalogState& now) {
+    state = now;
+    garbage = FindGarbage(now, durable_epoch);
+  });
   ReleaseSlots(garbage);
   if (garbage.folders.empty() && garbage.generations.empty()) return Status::Ok();
   HOTKV_RETURN_IF_ERROR(catalog_->Update([&](CatalogState* next) {

@@ -24,6 +24,19 @@ class StandIn final : public Object {
   const std::shared_ptr<std::atomic<int64_t>> alive_;
 };
 
+// The folder itself stays: the catalog calls it live, and this start may be killed at any moment.
+Status EmptyFolder(Env* env, const std::string& folder) {
+  // A copy made by a tool that leaves out empty folders lacks it.
+  HOTKV_RETURN_IF_ERROR(env->MakeDir(folder));
+  HOTKV_RETURN_IF_ERROR(env->SyncDir(ParentFolder(folder)));
+  HOTKV_ASSIGN_OR_RETURN(const std::vector<DirEntry> entries, env->List(folder));
+  for (const DirEntry& entry : entries) {
+    const std::string path = JoinPath(folder, entry.name);
+    HOTKV_RETURN_IF_ERROR(entry.is_dir ? RemoveTree(env, path) : env->Unlink(path));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 std::string ObjectFolder(const std::string& index_folder, uint64_t object_id) {
@@ -152,9 +165,7 @@ Status ObjectLoader::Create(const Effect& effect) {
     HOTKV_ASSIGN_OR_RETURN(object, type->open(place, effect.bytes, current));
   } else {
     // What the folder holds was never in a generation: all of it is in the log.
-    HOTKV_RETURN_IF_ERROR(RemoveTree(options_.env, place.folder));
-    HOTKV_RETURN_IF_ERROR(options_.env->MakeDir(place.folder));
-    HOTKV_RETURN_IF_ERROR(options_.env->SyncDir(options_.index_folder));
+    HOTKV_RETURN_IF_ERROR(EmptyFolder(options_.env, place.folder));
     HOTKV_ASSIGN_OR_RETURN(object, type->create(place, effect.bytes));
   }
   engine_->objects().Add(object);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "engine/commands/command_spec.h"
 #include "engine/tx/executor.h"
 #include "tests/crash/sim_world.h"
+#include "tests/crash/slot_object.h"
 
 using namespace hotkv;
 using namespace hotkv::crash;
@@ -248,6 +250,102 @@ TEST_CASE("Whatever happens between two stripes of a snapshot, it is recovered w
       REQUIRE(!bad.has_value());
     }
   }
+}
+
+namespace {
+
+void LinkNewObject(SimWorld& world, const std::string& key) {
+  Engine& engine = world.engine();
+  const uint64_t id = engine.objects().NewId();
+  const auto folder = engine.object_host_or_null()->MakeFolder(id, SlotObject::kType);
+  REQUIRE(folder.ok());
+  const auto made = SlotObject::Create({id, &world.env(), *folder}, "definition");
+  REQUIRE(made.ok());
+  Txn& txn = engine.worker(0).txn;
+  const KeyRef ref = engine.keyspace().MakeRef(key);
+  txn.Begin(1);
+  txn.LockKey(ref);
+  txn.LinkNewObject(0, ref, *made, "definition");
+  txn.CommitAndUnlock();
+  world.model().now[{0, key}] = {.bytes = "", .is_object = true};
+  world.model().Committed(EpochOf(engine.worker(0).last_lsn));
+}
+
+void DropKey(SimWorld& world, const std::string& key) {
+  Engine& engine = world.engine();
+  Txn& txn = engine.worker(0).txn;
+  const KeyRef ref = engine.keyspace().MakeRef(key);
+  txn.Begin(1);
+  txn.LockKey(ref);
+  txn.Delete(0, ref);
+  txn.CommitAndUnlock();
+  engine.lazy_free().Drain();
+  world.model().now.erase({0, key});
+  world.model().Committed(EpochOf(engine.worker(0).last_lsn));
+}
+
+}  // namespace
+
+TEST_CASE("A start that makes an object anew from the log has its folder at every moment") {
+  SimWorld world({.seed = 7});
+  REQUIRE(!world.Open().has_value());
+  LinkNewObject(world, "key");
+  world.SyncAll();
+  world.Kill();
+  const auto bad = world.Open();  // the world looks at each file operation
+  INFO(bad.value_or(""));
+  CHECK(!bad.has_value());
+  CHECK(HasKey(world.engine(), "key"));
+}
+
+TEST_CASE("A first generation that goes live while garbage is looked for is none") {
+  SimWorld world({.seed = 7});
+  REQUIRE(!world.Open().has_value());
+  ObjectHost* host = world.engine().object_host_or_null();
+  const uint64_t id = world.engine().objects().NewId();
+  REQUIRE(host->MakeFolder(id, SlotObject::kType).ok());
+  const auto generation = host->PlanGeneration(id);
+  REQUIRE(generation.ok());
+  std::atomic<bool> published{false};
+  std::thread collector;
+  std::thread publisher;
+  {
+    SyncBlock block("object.find_garbage", 1);
+    collector = std::thread([&] { world.Work(); });
+    REQUIRE(block.AwaitReached());
+    publisher = std::thread([&] {
+      published = host->PublishGeneration(id, *generation).ok();
+    });
+    // As long as it takes, if it may.
+    for (int i = 0; i < 200 && !published; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  collector.join();
+  publisher.join();
+  CHECK(published);
+  const CatalogState state = world.directory().catalog().Read();
+  CHECK(state.objects.at(id).current() == *generation);
+}
+
+TEST_CASE("The folder of an object stays that was dropped after the log had ended") {
+  SimWorld world({.seed = 7});
+  REQUIRE(!world.Open().has_value());
+  LinkNewObject(world, "key");
+  world.SyncAll();
+  std::thread upkeep;
+  {
+    SyncBlock block("directory.log_counted", 1);
+    upkeep = std::thread([&] { world.Work(); });
+    REQUIRE(block.AwaitReached());
+    world.SwitchLog(false);
+    DropKey(world, "key");
+    world.SyncAll();
+  }
+  upkeep.join();
+  // What a start comes to is the end of the log, which has the link and no drop.
+  Reopen(world);
+  CHECK(HasKey(world.engine(), "key"));
 }
 
 namespace {

@@ -158,17 +158,35 @@ std::optional<std::string> SimWorld::Open() {
   const Status started = directory_->Start();
   if (!started.ok()) return "start failed: " + started.ToString();
   acknowledging_ = directory_->LogCounts();
-  return std::nullopt;
+  return broken_;
 }
 
 void SimWorld::SetHooks() {
-  env_->SetHook([this](const SimOperation&) { OnEvent(); });
+  env_->SetHook([this](const SimOperation&) {
+    CheckFolders();
+    OnEvent();
+  });
   open_store_->SetHook([this] { OnEvent(); });
 }
 
 void SimWorld::OnEvent() {
   if (events_to_cut_ == 0 || --events_to_cut_ != 0) return;
   image_ = ImageNow();
+}
+
+void SimWorld::CheckFolders() {
+  if (directory_ == nullptr || broken_) return;
+  std::vector<uint64_t> live;
+  directory_->catalog().With([&](const CatalogState& state) {
+    for (const auto& [id, record] : state.objects) {
+      if (record.state == FileState::kLive) live.push_back(id);
+    }
+  });
+  for (const uint64_t id : live) {
+    const std::string folder = "data/index/" + std::to_string(id);
+    const Result<bool> exists = env_->Exists(folder);
+    if (exists.ok() && !*exists) broken_ = folder + " is live in the catalog, but not on the disk";
+  }
 }
 
 void SimWorld::ArmCut(uint64_t events) {
@@ -358,7 +376,7 @@ std::optional<std::string> SimWorld::CheckFiles() {
   for (const std::string& path : expected) {
     if (!found.contains(path)) return path + " is in the catalog, but not on the disk";
   }
-  return std::nullopt;
+  return broken_;
 }
 
 void SimWorld::ListFiles(const std::string& folder, std::set<std::string>* files) {

@@ -3,6 +3,9 @@
 // be cut at any file operation or catalog commit; what a new start then finds must be the model's
 // state at some epoch that is at least the last acknowledged one.
 //
+// At each file operation a kill is thought of as well: no folder may be missing then that the
+// catalog calls live.
+//
 // A violation is told by the returned text, not by a check: tests with a rule switched off want to
 // see one.
 #pragma once
@@ -102,6 +105,7 @@ class SimWorld {
     uint64_t acknowledged = 0;
   };
   void OnEvent();
+  void CheckFolders();
   void SetHooks();
   void Close();
   std::unique_ptr<Image> ImageNow();
@@ -136,6 +140,7 @@ class SimWorld {
   bool acknowledging_ = true;
   uint64_t events_to_cut_ = 0;  // 0: not armed
   std::unique_ptr<Image> image_;
+  std::optional<std::string> broken_;  // what CheckFolders has found
   uint64_t cuts_ = 0;
   uint64_t value_counter_ = 0;
 };

@@ -68,10 +68,7 @@ class Server:
 
     def start(self):
         for attempt in range(3):
-            self.port = free_port()
-            with open(self.log_path, "ab") as log:
-                self.process = subprocess.Popen(self.arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                cwd=self.folder)
+            self.launch()
             if self._wait_until_ready():
                 return self
             if attempt < 2 and "ddress already in use" in self.log():
@@ -80,6 +77,13 @@ class Server:
             self.kill()
             raise RuntimeError(f"{self.kind} did not start:\n{self.log()[-3000:]}")
         return self
+
+    def launch(self):
+        """Starts the process, on a port of its own, and does not wait for it."""
+        self.port = free_port()
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self.arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            cwd=self.folder)
 
     def _wait_until_ready(self):
         deadline = time.monotonic() + START_SECONDS
