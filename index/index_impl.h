@@ -127,8 +127,8 @@ class VectorIndex::Impl {
   uint32_t RerankFor(const SearchParams& params) const;
   SearchGate::Parts GateParts() const;
   float MetricDistance(float walk_distance) const;
-  void ExactWalkDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
-                          float* out) const;
+  float ExactWalkDistance(const Prepared& query, uint32_t slot) const;
+  const SlabArray* MappedVectors() const;  // null: float32 rows are private memory
   void PrefetchVector(uint32_t slot) const;
   std::vector<Found> Rerank(const Prepared& query, const std::vector<Candidate>& candidates,
                             uint32_t want, uint32_t count) const;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/base/check.h"
+#include "index/cold_rows.h"
 #include "index/index_impl.h"
 #include "index/reader_pin.h"
 
@@ -22,6 +23,8 @@ constexpr uint64_t kWalkNodesPerEf = 16;
 constexpr double kScanSelectivityMax = 0.02;
 // Full vectors are fetched this many ahead of their use.
 constexpr uint32_t kRowsAhead = 4;
+// Rows that have left memory are asked for so many at once.
+constexpr size_t kColdRowsStep = 32;
 constexpr size_t kPrefetchBytesMax = 4096;
 constexpr float kRerankDeviations = 3;
 // Candidates that 4-bit codes put a little too far away would be missed at small depths, most of all
@@ -73,21 +76,28 @@ float VectorIndex::Impl::MetricDistance(float walk_distance) const {
 }
 
 // One kernel for every score that a user sees, so that equal vectors have equal distances.
-void VectorIndex::Impl::ExactWalkDistances(const Prepared& query, const uint32_t* slots,
-                                           uint32_t count, float* out) const {
-  const bool l2 = options_.metric == Metric::kL2;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (i + kRowsAhead < count) PrefetchVector(slots[i + kRowsAhead]);
-    const float* row = VectorAt(slots[i]);
-    out[i] = l2 ? target_.raw.f32_l2(query.data, row, options_.dim)
-                : -target_.raw.f32_dot(query.data, row, options_.dim);
-  }
+float VectorIndex::Impl::ExactWalkDistance(const Prepared& query, uint32_t slot) const {
+  const float* row = VectorAt(slot);
+  return options_.metric == Metric::kL2 ? target_.raw.f32_l2(query.data, row, options_.dim)
+                                        : -target_.raw.f32_dot(query.data, row, options_.dim);
+}
+
+const SlabArray* VectorIndex::Impl::MappedVectors() const {
+  return vector_files_ != nullptr ? vectors_.get() : nullptr;
 }
 
 void VectorIndex::Impl::ExactDistances(const Prepared& query, const uint32_t* slots, uint32_t count,
                                        float* out) const {
-  ExactWalkDistances(query, slots, count, out);
-  for (uint32_t i = 0; i < count; ++i) out[i] = MetricDistance(out[i]);
+  ColdRows cold(MappedVectors(), options_.dim * sizeof(float));
+  if (cold.cold()) {
+    for (uint32_t i = 0; i < count; ++i) cold.Ask(slots[i]);
+    cold.Send();
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i + kRowsAhead < count) PrefetchVector(slots[i + kRowsAhead]);
+    out[i] = MetricDistance(ExactWalkDistance(query, slots[i]));
+  }
+  cold.CountRead(count);
 }
 
 void VectorIndex::Impl::PrefetchVector(uint32_t slot) const {
@@ -184,6 +194,13 @@ std::vector<ScoredSlot> VectorIndex::Impl::Rerank(const Prepared& query,
       found;  // walk distances; until the end a heap of the best, the farthest on top
   found.reserve(std::max<size_t>(least, want) + 1);
   CodeErrors errors;
+  ColdRows cold(MappedVectors(), options_.dim * sizeof(float));
+  size_t asked = 0;
+  const auto ask_until = [&](size_t end) {
+    for (; asked < std::min(end, candidates.size()); ++asked) cold.Ask(candidates[asked].slot);
+    cold.Send();
+  };
+  if (cold.cold()) ask_until(std::max(least, kColdRowsStep));
   for (size_t i = 0; i < std::min<size_t>(kRowsAhead, least); ++i)
     PrefetchVector(candidates[i].slot);
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -194,8 +211,9 @@ std::vector<ScoredSlot> VectorIndex::Impl::Rerank(const Prepared& query,
       if (c.distance + errors.mean() - slack > found.front().distance) break;
     }
     if (i + kRowsAhead < candidates.size()) PrefetchVector(candidates[i + kRowsAhead].slot);
-    Found scored = {0, c.slot};
-    ExactWalkDistances(query, &c.slot, 1, &scored.distance);
+    if (cold.cold() && i == asked) ask_until(asked + kColdRowsStep);
+    const Found scored = {ExactWalkDistance(query, c.slot), c.slot};
+    cold.CountRead(1);
     errors.Add(scored.distance - c.distance);
     if (found.size() == want) {
       if (!Closer(scored, found.front())) continue;
