@@ -105,7 +105,7 @@ class Env {
   virtual Status SyncDir(const std::string& path) = 0;
   virtual Result<std::vector<DirEntry>> List(const std::string& path) = 0;  // without . and ..
   virtual Result<bool> Exists(const std::string& path) = 0;
-  // kLocked when another process (or this one) holds it. Creates the file.
+  // kLocked when another process (or this one) holds it. Creates the file, unless it is there on a read-only medium.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
   // Free bytes on the file system of path.
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;

@@ -305,7 +305,12 @@ class PosixEnvironment : public Env {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    const int fd = Retry([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); });
+    int fd = Retry([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); });
+    // flock asks for no right to write: what is on a read-only medium can be locked, and read, all the same.
+    if (fd < 0 && errno == EROFS) {
+      fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+      if (fd < 0) errno = EROFS;  // it is not there, and cannot be made
+    }
     if (fd < 0) return Status::FromErrno(errno, "open", path);
     if (Retry([&] { return flock(fd, LOCK_EX | LOCK_NB); }) != 0) {
       const int err = errno;

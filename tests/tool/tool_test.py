@@ -223,6 +223,40 @@ def case_offline(folder, server_program):
         assert part == [line for line in dumped if middle in (line.get("block"), line.get("epoch"))]
 
 
+def case_readonly(folder, server_program):
+    """What changes nothing works on a read-only medium, with a lock file in the copy and without one."""
+    with Server("hotkv", server_program, folder=os.path.join(folder, "first")).start() as server:
+        with server.connect() as connection:
+            fill_strings(connection, 5, 200)
+            tool("import", DATA + ".base.fbin", "--index", "docs", "--url", url(server))
+            assert connection.value("SAVE") == b"OK"
+            keys = sum(len(connection.value("SELECT", db) and connection.value("KEYS", "*")) for db in range(16))
+        server.stop()
+        directory = server.data
+    wrapper = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"',
+               directory]
+    if subprocess.run([*wrapper, "true"], capture_output=True).returncode != 0:
+        skip("nothing can be mounted here")
+    commands = {"info": ("info",), "verify": ("verify",), "dump": ("log", "dump"),
+                "export": ("export", "--output", "-", "--format", "ndjson"),
+                "salvage": ("export", "--salvage", "--output", "-", "--format", "ndjson")}
+    assert os.path.exists(os.path.join(directory, "LOCK"))
+    for locks in (True, False):
+        if not locks:
+            os.unlink(os.path.join(directory, "LOCK"))
+            os.unlink(os.path.join(directory, "catalog.mdb-lock"))
+        for name, command in commands.items():
+            done = subprocess.run([*wrapper, TOOL, *command, "--dir", directory], capture_output=True,
+                                  timeout=120 * TIME_FACTOR)
+            assert done.returncode == 0, (locks, name, done.stderr)
+            if name in ("export", "salvage"):
+                lines = [json.loads(line) for line in done.stdout.splitlines()]
+                assert len(lines) == keys + 2000, (locks, name, len(lines), keys)
+        refused = subprocess.run([*wrapper, server_program, "--dir", directory, "--port", str(free_port())],
+                                 capture_output=True, timeout=60 * TIME_FACTOR)
+        assert refused.returncode == 1 and b"Read-only file system" in refused.stdout, (locks, refused)
+
+
 def case_vectorsets(folder, server_program):
     """Sets of VADD and of VSIM.*: elements, attributes, ends and fields survive export and import, by file and by URL."""
     keys = ["plain", "reduced", "declared"]
