@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include <algorithm>
-
 #include "engine/base/cycle_clock.h"
 
 namespace hotkv {
@@ -46,8 +44,8 @@ void ColdRows::Ask(uint32_t slot) {
   const auto row = reinterpret_cast<uintptr_t>(rows_->Row(slot));
   const uintptr_t from = row / kPage * kPage;
   const uintptr_t to = row + row_bytes_;
-  const bool joins = from >= from_ && from <= to_ + kPage && to > to_ && to - from_ <= kAskBytesMax;
-  if (joins && to_ != 0) {
+  const bool joins = to_ != 0 && from >= from_ && from <= to_ + kPage && to > to_ && to - from_ <= kAskBytesMax;
+  if (joins) {
     to_ = to;
     return;
   }

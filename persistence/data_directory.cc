@@ -206,7 +206,6 @@ void DataDirectory::FinishJob(int64_t now_ms, const Status& status) {
   running_ = {};
   last_snapshot_error_ = result.ok() ? "" : result.ToString();
   last_snapshot_ms_ = now_ms - job_started_ms_;
-  last_snapshot_seconds_ = last_snapshot_ms_ / kMsPerSecond;
   if (result.ok()) {
     ++snapshots_done_;
     last_save_ms_ = now_ms;
@@ -306,7 +305,7 @@ void DataDirectory::CheckTriggers(int64_t now_ms) {
              now_ms - last_save_ms_ >= point.seconds * kMsPerSecond;
     };
     // Room is not worth more than a tenth of the background's time.
-    const int64_t slots_pause_ms = std::max<int64_t>(kMsPerSecond, 10 * last_snapshot_ms_);
+    const int64_t slots_pause_ms = std::max<int64_t>(kMsPerSecond, 10 * last_snapshot_ms_.value_or(0));
     const uint64_t growth_max =
         std::max(log_growth_.bytes_min, snapshot_bytes_ / 100 * log_growth_.percent);
     if (log_must_begin) {
@@ -545,7 +544,7 @@ DirectoryStatus DataDirectory::GetStatus() const {
   }
   status.snapshots = snapshots_done_;
   status.last_snapshot_error = last_snapshot_error_;
-  status.last_snapshot_seconds = last_snapshot_seconds_;
+  status.last_snapshot_seconds = last_snapshot_ms_ ? *last_snapshot_ms_ / kMsPerSecond : -1;
   status.last_save_ms = last_save_ms_;
   status.changes_since_save = changes - changes_at_save_;
   status.loaded_keys = loaded_keys_;

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,7 +162,6 @@ class DataDirectory {
   // The log is on and goes on from something that is durable: what it holds will be recovered.
   // False for a moment after it was switched on.
   bool LogCounts() const;
-  bool SlotsWait() const;
   // The same as of the last time that it changed, for those who must not wait for the catalog's disk.
   bool log_counts() const { return log_counts_.load(std::memory_order_acquire); }
   DirectoryStatus GetStatus() const;
@@ -204,6 +204,7 @@ class DataDirectory {
   Status AfterSnapshot();
   void Periodic(int64_t now_ms);
   void CheckTriggers(int64_t now_ms);
+  bool SlotsWait() const;
   void CheckpointObjects();
   bool ObjectsAreIdle() const;
   void EmptyKeyspace();
@@ -250,8 +251,7 @@ class DataDirectory {
   uint64_t snapshots_done_ = 0;
   std::string last_snapshot_error_;
   int64_t job_started_ms_ = 0;
-  int64_t last_snapshot_seconds_ = -1;
-  int64_t last_snapshot_ms_ = 0;  // how long it took
+  std::optional<int64_t> last_snapshot_ms_;  // how long it took
   int64_t last_save_ms_ = 0;
   uint64_t changes_at_save_ = 0;
   uint64_t snapshot_bytes_ = 0;  // of the newest

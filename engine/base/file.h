@@ -123,6 +123,8 @@ Result<std::string> ReadWholeFile(Env* env, const std::string& path);
 Status WriteFileAtomically(Env* env, const std::string& path, std::string_view content);
 // Removes a folder with everything in it; OK when it does not exist.
 Status RemoveTree(Env* env, const std::string& path);
+// Everything in a folder, which stays.
+Status RemoveContents(Env* env, const std::string& path);
 std::string JoinPath(std::string_view folder, std::string_view name);
 // The folder that holds the path's last part; "." for a bare name.
 std::string ParentFolder(std::string_view path);

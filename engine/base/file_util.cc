@@ -26,12 +26,17 @@ Status WriteFileAtomically(Env* env, const std::string& path, std::string_view c
 Status RemoveTree(Env* env, const std::string& path) {
   HOTKV_ASSIGN_OR_RETURN(const bool exists, env->Exists(path));
   if (!exists) return Status::Ok();
+  HOTKV_RETURN_IF_ERROR(RemoveContents(env, path));
+  return env->RemoveDir(path);
+}
+
+Status RemoveContents(Env* env, const std::string& path) {
   HOTKV_ASSIGN_OR_RETURN(const auto entries, env->List(path));
   for (const DirEntry& entry : entries) {
     const std::string child = JoinPath(path, entry.name);
     HOTKV_RETURN_IF_ERROR(entry.is_dir ? RemoveTree(env, child) : env->Unlink(child));
   }
-  return env->RemoveDir(path);
+  return Status::Ok();
 }
 
 std::string JoinPath(std::string_view folder, std::string_view name) {

@@ -213,6 +213,13 @@ Result<RespReplyParser::Step> RespReplyParser::ParseOne(std::optional<RespValue>
   return Step::kDone;
 }
 
+const RespValue* RespValue::Field(std::string_view name) const {
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (items[i].text == name) return &items[i + 1];
+  }
+  return nullptr;
+}
+
 std::string RespValue::ToString() const {
   switch (type) {
     case RespType::kNull: return "(nil)";

@@ -48,6 +48,8 @@ struct RespValue {
   bool is_error() const { return type == RespType::kError; }
   bool is_null() const { return type == RespType::kNull; }
   bool is_aggregate() const { return type >= RespType::kArray && type <= RespType::kPush; }
+  // The value of a map's field, a map being a flat array of names and values under RESP2; null: it is not there.
+  const RespValue* Field(std::string_view name) const;
   // For people and test failures: as redis-cli would print it, on one line.
   std::string ToString() const;
 };

@@ -29,12 +29,7 @@ Status EmptyFolder(Env* env, const std::string& folder) {
   // A copy made by a tool that leaves out empty folders lacks it.
   HOTKV_RETURN_IF_ERROR(env->MakeDir(folder));
   HOTKV_RETURN_IF_ERROR(env->SyncDir(ParentFolder(folder)));
-  HOTKV_ASSIGN_OR_RETURN(const std::vector<DirEntry> entries, env->List(folder));
-  for (const DirEntry& entry : entries) {
-    const std::string path = JoinPath(folder, entry.name);
-    HOTKV_RETURN_IF_ERROR(entry.is_dir ? RemoveTree(env, path) : env->Unlink(path));
-  }
-  return Status::Ok();
+  return RemoveContents(env, folder);
 }
 
 }  // namespace

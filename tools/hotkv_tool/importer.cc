@@ -13,16 +13,8 @@ namespace {
 constexpr std::string_view kNoIndex = "ERR no such index";
 constexpr uint64_t kLaneSeed = 7;
 
-// A field of a reply that is a map or, in RESP2, a flat array of names and values.
-const RespValue* FieldOf(const RespValue& reply, std::string_view name) {
-  for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
-    if (reply.items[i].text == name) return &reply.items[i + 1];
-  }
-  return nullptr;
-}
-
 std::string TextOf(const RespValue& reply, std::string_view name) {
-  const RespValue* field = FieldOf(reply, name);
+  const RespValue* field = reply.Field(name);
   return field == nullptr ? std::string() : field->text;
 }
 
@@ -59,11 +51,11 @@ Result<Importer::Index*> Importer::FindIndex(const Record& record) {
     if (reply.text != kNoIndex) return Status::InvalidArgument(reply.text);
     return &index;
   }
-  const RespValue* dim = FieldOf(reply, "dim");
+  const RespValue* dim = reply.Field("dim");
   if (dim == nullptr || dim->integer <= 0) return Status::Internal("VSIM.INFO without a dimension");
   index.exists = true;
   index.dim = static_cast<uint32_t>(dim->integer);
-  const RespValue* input_dim = FieldOf(reply, "input_dim");
+  const RespValue* input_dim = reply.Field("input_dim");
   if (input_dim != nullptr) index.input_dim = static_cast<uint32_t>(input_dim->integer);
   index.metric = TextOf(reply, "metric");
   index.type = TextOf(reply, "type");

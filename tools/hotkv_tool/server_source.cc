@@ -38,17 +38,13 @@ bool ParseKeyspaceLine(std::string_view line, uint32_t* db, uint64_t* keys) {
 }
 
 std::string TextField(const RespValue& reply, std::string_view name) {
-  for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
-    if (reply.items[i].text == name) return reply.items[i + 1].text;
-  }
-  return {};
+  const RespValue* field = reply.Field(name);
+  return field == nullptr ? std::string() : field->text;
 }
 
 uint32_t NumberField(const RespValue& reply, std::string_view name) {
-  for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
-    if (reply.items[i].text == name) return static_cast<uint32_t>(reply.items[i + 1].integer);
-  }
-  return 0;
+  const RespValue* field = reply.Field(name);
+  return field == nullptr ? 0 : static_cast<uint32_t>(field->integer);
 }
 
 IndexDefinition DefinitionFrom(const RespValue& info) {
@@ -62,13 +58,12 @@ IndexDefinition DefinitionFrom(const RespValue& info) {
   index.rerank = NumberField(info, "rerank");
   index.input_dim = NumberField(info, "input_dim");
   index.transient = NumberField(info, "transient") != 0;
-  for (size_t i = 0; i + 1 < info.items.size(); i += 2) {
-    if (info.items[i].text != "fields") continue;
-    const std::vector<RespValue>& fields = info.items[i + 1].items;
-    for (size_t f = 0; f + 1 < fields.size(); f += 2) {
-      const bool numeric = fields[f + 1].text == FieldKindName(FieldKind::kNumeric);
-      index.fields.push_back({std::string(fields[f].text), numeric ? FieldKind::kNumeric : FieldKind::kTag});
-    }
+  const RespValue* declared = info.Field("fields");
+  if (declared == nullptr) return index;
+  const std::vector<RespValue>& fields = declared->items;
+  for (size_t f = 0; f + 1 < fields.size(); f += 2) {
+    const bool numeric = fields[f + 1].text == FieldKindName(FieldKind::kNumeric);
+    index.fields.push_back({fields[f].text, numeric ? FieldKind::kNumeric : FieldKind::kTag});
   }
   return index;
 }

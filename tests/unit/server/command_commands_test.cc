@@ -21,14 +21,6 @@ std::string UpperSubcommand(std::string_view full_name) {
   return name;
 }
 
-// Value of a flat map's field.
-const RespValue* FieldOf(const RespValue& map, std::string_view name) {
-  for (size_t i = 0; i + 1 < map.items.size(); i += 2) {
-    if (map.items[i].text == name) return &map.items[i + 1];
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 TEST_CASE("COMMAND: the table that dispatch uses, in all forms") {
@@ -110,11 +102,11 @@ TEST_CASE("COMMAND INFO and DOCS: named commands, unknown ones") {
   const RespValue docs = rig.Tree("COMMAND DOCS nosuch select client");
   REQUIRE(docs.items.size() == 4);
   CHECK(docs.items[0].text == "select");
-  CHECK(FieldOf(docs.items[1], "group")->text == "connection");
-  CHECK(FieldOf(docs.items[1], "arguments")->items.size() == 1);
-  const RespValue* subcommands = FieldOf(docs.items[3], "subcommands");
+  CHECK(docs.items[1].Field("group")->text == "connection");
+  CHECK(docs.items[1].Field("arguments")->items.size() == 1);
+  const RespValue* subcommands = docs.items[3].Field("subcommands");
   REQUIRE(subcommands != nullptr);
-  CHECK(FieldOf(*subcommands, "client|kill") != nullptr);
+  CHECK(subcommands->Field("client|kill") != nullptr);
   CHECK(rig("COMMAND INFO ping") ==
         "[[$ping :-1 [+fast] :0 :0 :0 [+@fast +@connection] [$request_policy:all_shards "
         "$response_policy:all_succeeded] [] []]]");

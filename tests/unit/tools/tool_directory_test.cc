@@ -44,16 +44,14 @@ class Writing {
     INFO(reply->ToString());
     REQUIRE_FALSE(reply->is_error());
   }
-  // A number that a reply tells behind its name.
-  uint64_t Number(const std::vector<std::string>& words, const std::string& name) {
-    const std::vector<std::string_view> args(words.begin(), words.end());
-    const auto reply = target_->Ask(args, 0);
+  // A map's field.
+  uint64_t Number(const std::vector<std::string>& words, std::string_view name) {
+    const auto reply = target_->Ask(std::vector<std::string_view>(words.begin(), words.end()), 0);
     REQUIRE(reply.ok());
-    const std::string text = reply->ToString();
-    const size_t at = text.find(name);
-    INFO(text);
-    REQUIRE(at != std::string::npos);
-    return std::stoull(text.substr(text.find_first_of("0123456789", at + name.size())));
+    INFO(reply->ToString());
+    const RespValue* field = reply->Field(name);
+    REQUIRE(field != nullptr);
+    return static_cast<uint64_t>(field->integer);
   }
   void Snapshot() {
     DataDirectory* directory = directory_->directory();

@@ -16,15 +16,6 @@
 namespace hotkv {
 namespace {
 
-// A map's value, by name: fields may join.
-RespValue FieldOf(const RespValue& map, std::string_view name) {
-  for (size_t i = 0; i + 1 < map.items.size(); i += 2) {
-    if (map.items[i].text == name) return map.items[i + 1];
-  }
-  FAIL("no field " + std::string(name));
-  return {};
-}
-
 class MemoryEngine {
  public:
   explicit MemoryEngine(unsigned workers = 1) : commands_(ToolCommandFamilies()) {
@@ -114,9 +105,9 @@ TEST_CASE("import: keys and vectors arrive, expired ones do not") {
   CHECK(db.Ask({"PEXPIRETIME", "docs"}).integer == future);
   CHECK(db.Ask({"VSIM.GET", "docs", "a", "WITHATTR"}).items[1].text == R"({"x":1})");
   const RespValue info = db.Ask({"VSIM.INFO", "auto"});
-  CHECK(FieldOf(info, "dim").integer == 3);
-  CHECK(FieldOf(info, "metric").text == "IP");
-  CHECK(FieldOf(info, "m").integer == 5);
+  CHECK(info.Field("dim")->integer == 3);
+  CHECK(info.Field("metric")->text == "IP");
+  CHECK(info.Field("m")->integer == 5);
 }
 
 TEST_CASE("import: a fault anywhere in a file keeps all of it out") {
@@ -221,7 +212,7 @@ TEST_CASE("import: on several lanes the same as on one, the last version of an e
   const ImportOutcome second = Import(many, path);
   CHECK(first.applied == 3004);
   CHECK(second.applied == 3004);
-  CHECK(FieldOf(one.Ask({"VSIM.INFO", "docs"}), "count").integer == static_cast<int64_t>(ids.size()));
+  CHECK(one.Ask({"VSIM.INFO", "docs"}).Field("count")->integer == static_cast<int64_t>(ids.size()));
   CHECK(one.engine().Digest() == many.engine().Digest());
 }
 
